@@ -1,0 +1,32 @@
+"""GAIT: velocity, orientation and position of a legged robot from an IMU and joint encoders alone."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from gait._version import __version__
+from gait.errors import GaitError
+
+if TYPE_CHECKING:
+    from gait.log import Log, Trajectory
+    from gait.robots import Robot
+
+# Names load on first use, so that `gait --help` does not wait for a compiler.
+_LAZY = {
+    "Log": "gait.log",
+    "Robot": "gait.robots",
+    "Trajectory": "gait.log",
+}
+
+__all__ = ["GaitError", "Log", "Robot", "Trajectory", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'gait' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,197 @@
+"""Robot kinematics against Pinocchio on Unitree's published Go1 URDF, and the checks of the YAML reader."""
+
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from gait import GaitError, Robot
+from gait.robots import kinematics, robot_names
+
+SHARE = Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix/share/example-robot-data/robots"
+
+
+class PinocchioGo1:
+    """The independent implementation: Pinocchio on the published URDF, addressed by name."""
+
+    def __init__(self) -> None:
+        self.pin = pytest.importorskip("pinocchio", reason="Pinocchio comes with the dev extra")
+        urdf = SHARE / "go1_description/urdf/go1.urdf"
+        if not urdf.is_file():
+            pytest.skip("the Go1 URDF comes with example-robot-data in the dev extra")
+        self.model = self.pin.buildModelFromUrdf(str(urdf))
+        self.data = self.model.createData()
+
+    def configuration(self, robot: Robot, q: np.ndarray) -> np.ndarray:
+        out = np.zeros(self.model.nq)
+        for name, value in zip(robot.joint_names, q, strict=True):
+            out[self.model.joints[self.model.getJointId(name)].idx_q] = value
+        return out
+
+    def columns(self, robot: Robot) -> list[int]:
+        return [self.model.joints[self.model.getJointId(name)].idx_v for name in robot.joint_names]
+
+    def feet(self, robot: Robot, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        pin, full = self.pin, self.configuration(robot, q)
+        pin.computeJointJacobians(self.model, self.data, full)
+        pin.updateFramePlacements(self.model, self.data)
+        position, jacobian = [], []
+        for i, leg in enumerate(robot.leg_names):
+            frame = self.model.getFrameId(f"{leg}_foot")
+            position.append(self.data.oMf[frame].translation.copy())
+            whole = pin.getFrameJacobian(self.model, self.data, frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED)
+            jacobian.append(whole[:, self.columns(robot)][:, 3 * i : 3 * i + 3])
+        return np.array(position), np.array(jacobian)
+
+
+@pytest.fixture(scope="module")
+def go1() -> Robot:
+    return Robot.load("go1")
+
+
+@pytest.fixture(scope="module")
+def reference() -> PinocchioGo1:
+    return PinocchioGo1()
+
+
+def random_joints(robot: Robot, count: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.uniform(robot.q_lower, robot.q_upper, size=(count, robot.num_joints))
+
+
+def test_feet_and_jacobians_equal_pinocchio(go1: Robot, reference: PinocchioGo1) -> None:
+    q = random_joints(go1, 200)
+    feet, jac = go1.forward(q)
+    for k in range(len(q)):
+        want_feet, want_jac = reference.feet(go1, q[k])
+        np.testing.assert_allclose(feet[k], want_feet, atol=1e-9)
+        np.testing.assert_allclose(jac[k], want_jac[:, :3], atol=1e-9)
+
+
+def test_foot_velocity_and_calf_rate_equal_pinocchio(go1: Robot, reference: PinocchioGo1) -> None:
+    rng = np.random.default_rng(1)
+    q, dq, gyro = random_joints(go1, 50, 1), rng.normal(size=(50, 12)) * 5, rng.normal(size=(50, 3))
+    velocity = go1.foot_velocity(q, dq, gyro)
+    rate, one = np.empty(3), np.empty(3)
+    for k in range(len(q)):
+        feet, jac = reference.feet(go1, q[k])
+        for i in range(4):
+            legs = slice(3 * i, 3 * i + 3)
+            want = jac[i] @ dq[k, legs]
+            np.testing.assert_allclose(velocity[k, i], want[:3] + np.cross(gyro[k], feet[i]), atol=1e-9)
+            kinematics.foot_velocity(np.ascontiguousarray(jac[i, :3]), dq[k, legs], gyro[k], feet[i], one)
+            np.testing.assert_allclose(velocity[k, i], one, atol=1e-9)
+            kinematics.calf_rate(go1.signs, i, q[k, legs], dq[k, legs], gyro[k], rate)
+            np.testing.assert_allclose(rate, want[3:] + gyro[k], atol=1e-9)
+
+
+def test_mass_and_gravity_torque_equal_pinocchio(go1: Robot, reference: PinocchioGo1) -> None:
+    pin, model = reference.pin, reference.model
+    ours = go1.mass
+    theirs = sum(inertia.mass for inertia in model.inertias)
+    assert ours == pytest.approx(theirs, abs=1e-4)  # the URDF adds camera links of 10 mg each
+    rng = np.random.default_rng(2)
+    for q in random_joints(go1, 50, 2):
+        gravity = rng.normal(size=3) * 9.81
+        model.gravity.linear = gravity
+        want = pin.computeGeneralizedGravity(model, reference.data, reference.configuration(go1, q))
+        got = np.empty((4, 3))
+        for i in range(4):
+            kinematics.leg_gravity(
+                go1.offsets, go1.signs, go1.leg_inertial, i, q[3 * i : 3 * i + 3], gravity, got[i]
+            )
+        np.testing.assert_allclose(got.ravel(), want[reference.columns(go1)], atol=1e-9)
+
+
+def test_link_inertias_equal_pinocchio(go1: Robot, reference: PinocchioGo1) -> None:
+    for i in range(4):
+        for j in range(3):
+            theirs = reference.model.inertias[reference.model.getJointId(go1.joint_names[3 * i + j])]
+            ours = go1.links[i][j]
+            assert ours.mass == pytest.approx(theirs.mass, abs=1e-9)
+            np.testing.assert_allclose(ours.com, theirs.lever, atol=1e-9)
+            np.testing.assert_allclose(ours.inertia, theirs.inertia, atol=1e-9)
+
+
+def test_inverse_kinematics_returns_the_foot(go1: Robot) -> None:
+    # Hips stay within reach of the solution with the foot below the hip.
+    q = random_joints(go1, 300, 3)
+    q[:, 1::3] = np.random.default_rng(4).uniform(-0.3, 1.8, size=(300, 4))
+    feet = go1.feet(q)
+    for k in range(len(q)):
+        for i, leg in enumerate(go1.leg_names):
+            solution = go1.inverse(leg, feet[k, i])
+            again = q[k].copy()
+            again[3 * i : 3 * i + 3] = solution
+            np.testing.assert_allclose(go1.feet(again)[i], feet[k, i], atol=1e-9)
+            assert np.sign(solution[2]) == go1.knee_sign
+
+
+def test_inverse_kinematics_out_of_reach(go1: Robot) -> None:
+    with pytest.raises(GaitError, match="out of reach of leg FR"):
+        go1.inverse("FR", np.array([1.0, -0.1, -0.3]))
+    with pytest.raises(GaitError, match="no leg 'XX'"):
+        go1.inverse("XX", np.array([0.2, -0.1, -0.3]))
+
+
+def edited(tmp_path: Path, edit) -> Path:
+    tree = yaml.safe_load((Path(kinematics.__file__).parent / "go1.yaml").read_text())
+    edit(tree)
+    path = tmp_path / "robot.yaml"
+    path.write_text(yaml.safe_dump(tree, sort_keys=False))
+    return path
+
+
+def test_a_changed_axis_is_one_yaml_edit(go1: Robot, tmp_path: Path) -> None:
+    mirrored = Robot.load(edited(tmp_path, lambda tree: tree["leg"].update(axes=["-x", "-y", "-y"])))
+    q = random_joints(go1, 20, 5)
+    np.testing.assert_allclose(mirrored.feet(-q), go1.feet(q), atol=1e-12)
+    np.testing.assert_allclose(mirrored.jacobian(-q), -go1.jacobian(q), atol=1e-12)
+
+
+def test_two_legs_work(tmp_path: Path) -> None:
+    def biped(tree: dict) -> None:
+        tree["legs"] = {name: tree["legs"][name] for name in ("FR", "FL")}
+
+    robot = Robot.load(edited(tmp_path, biped))
+    assert robot.joint_names[3] == "FL_hip_joint"
+    assert robot.feet(robot.q_stand).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda tree: tree.update(colour="red"), "unknown key 'colour' in the file"),
+        (lambda tree: tree["leg"].update(knee=1), "unknown key 'knee' in `leg`"),
+        (lambda tree: tree["links"]["hip"][0].update(weight=1), "unknown key 'weight' in `part`"),
+        (lambda tree: tree["joints"].pop("kp"), "`joints` lacks the key 'kp'"),
+        (lambda tree: tree["leg"].update(axes=["z", "y", "y"]), r"must be \[x, y, y\]"),
+        (lambda tree: tree["leg"].update(foot_radius=-1), "must be positive"),
+        (lambda tree: tree["joints"].update(kp=[1, 2]), "must be 3 numbers"),
+        (lambda tree: tree["joints"].update(lower=[9, 9, 9]), "below its joints.upper"),
+        (lambda tree: tree["imu"].update(quat_wxyz=[2, 0, 0, 0]), "length 1"),
+        (lambda tree: tree.update(legs={}), "`legs` must map"),
+    ],
+)
+def test_a_bad_robot_file_says_what_to_fix(tmp_path: Path, edit, message: str) -> None:
+    with pytest.raises(GaitError, match=message):
+        Robot.load(edited(tmp_path, edit))
+
+
+def test_unknown_robot_and_broken_files(tmp_path: Path) -> None:
+    assert "go1" in robot_names()
+    with pytest.raises(GaitError, match="unknown robot 'spot'.*go1"):
+        Robot.load("spot")
+    with pytest.raises(GaitError, match="cannot read robot file"):
+        Robot.load(tmp_path / "none.yaml")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("legs: [1, 2\nname: x")
+    with pytest.raises(GaitError, match=r"not valid YAML at line \d"):
+        Robot.load(broken)
+    broken.write_bytes(b"\xff\xfe\x00binary")
+    with pytest.raises(GaitError, match="not a text file|not valid YAML"):
+        Robot.load(broken)
+    with pytest.raises(GaitError, match="last axis must be 12"):
+        Robot.load("go1").feet(np.zeros(11))
