@@ -99,9 +99,7 @@ def test_mass_and_gravity_torque_equal_pinocchio(go1: Robot, reference: Pinocchi
         want = pin.computeGeneralizedGravity(model, reference.data, reference.configuration(go1, q))
         got = np.empty((4, 3))
         for i in range(4):
-            kinematics.leg_gravity(
-                go1.offsets, go1.signs, go1.leg_inertial, i, q[3 * i : 3 * i + 3], gravity, got[i]
-            )
+            kinematics.leg_gravity(go1.offsets, go1.signs, go1.leg_inertial, i, q[3 * i : 3 * i + 3], gravity, got[i])
         np.testing.assert_allclose(got.ravel(), want[reference.columns(go1)], atol=1e-9)
 
 

@@ -109,14 +109,14 @@ def leg_ik(offsets: Array, signs: Array, knee_sign: float, leg: int, foot: Array
     z = foot[2] - offsets[leg, 0, 2]
     lateral = hip[1] + thigh[1] + calf[1]
     depth2 = y * y + z * z - lateral * lateral
-    reachable = depth2 >= 0.0
+    reachable = bool(depth2 >= 0.0)
     depth = -math.sqrt(max(depth2, 0.0))
     q[0] = signs[leg, 0] * wrap_angle(math.atan2(z, y) - math.atan2(depth, lateral))
     # Planar two-link arm in x and z; a turn about y adds to the angle atan2(x, z).
     depth -= hip[2]
     l1, l2 = math.hypot(thigh[0], thigh[2]), math.hypot(calf[0], calf[2])
     cosine = (x * x + depth * depth - l1 * l1 - l2 * l2) / (2.0 * l1 * l2)
-    reachable = reachable and -1.0 <= cosine <= 1.0
+    reachable = reachable and bool(-1.0 <= cosine <= 1.0)
     bend = knee_sign * signs[leg, 2] * math.acos(min(max(cosine, -1.0), 1.0))
     bend = wrap_angle(math.atan2(thigh[0], thigh[2]) - math.atan2(calf[0], calf[2]) + bend)
     c, s = math.cos(bend), math.sin(bend)
@@ -154,7 +154,7 @@ def leg_gravity(
     gy = c_h * gravity[1] + s_h * gravity[2]
     gz = -s_h * gravity[1] + c_h * gravity[2]
     m0, m1, m2 = inertial[leg, 0, 0], inertial[leg, 1, 0], inertial[leg, 2, 0]
-    hx, hy, hz = inertial[leg, 0, 1], inertial[leg, 0, 2], inertial[leg, 0, 3]
+    hy, hz = inertial[leg, 0, 2], inertial[leg, 0, 3]
     tx = c_t * inertial[leg, 1, 1] + s_t * inertial[leg, 1, 3]
     tz = -s_t * inertial[leg, 1, 1] + c_t * inertial[leg, 1, 3]
     ty = inertial[leg, 1, 2]

@@ -166,9 +166,7 @@ class Robot:
             raise GaitError(f"foot_b must be three finite numbers, got {foot_b!r}")
         ok = kinematics.leg_ik(self.offsets, self.signs, self.knee_sign, self.leg_index(leg), foot, q)
         if not ok:
-            raise GaitError(
-                f"foot position {foot.tolist()} is out of reach of leg {leg}: move it nearer to the hip"
-            )
+            raise GaitError(f"foot position {foot.tolist()} is out of reach of leg {leg}: move it nearer to the hip")
         return q
 
     def leg_index(self, leg: str) -> int:
@@ -260,9 +258,7 @@ def _section(value: object, path: str, source: str, optional: Sequence[str] = ()
         raise GaitError(f"{source}: {place} must be a mapping with the keys {', '.join(allowed)}")
     unknown = [str(key) for key in value if key not in allowed]
     if unknown:
-        raise GaitError(
-            f"{source}: unknown key '{unknown[0]}' in {place}; the keys there are {', '.join(allowed)}"
-        )
+        raise GaitError(f"{source}: unknown key '{unknown[0]}' in {place}; the keys there are {', '.join(allowed)}")
     missing = [key for key in allowed if key not in value and key not in optional]
     if missing:
         raise GaitError(f"{source}: {place} lacks the key '{missing[0]}'")
@@ -295,17 +291,13 @@ def _joint_labels(value: object, source: str) -> list[str]:
 def _axis_signs(value: object, source: str) -> Array:
     axes = [str(axis) for axis in value] if isinstance(value, Sequence) else []
     if [axis.removeprefix("-") for axis in axes] != ["x", "y", "y"]:
-        raise GaitError(
-            f"{source}: `leg.axes` must be [x, y, y], each with a minus sign where the joint turns backwards"
-        )
+        raise GaitError(f"{source}: `leg.axes` must be [x, y, y], with a minus sign where a joint turns backwards")
     return np.array([-1.0 if axis.startswith("-") else 1.0 for axis in axes])
 
 
 def _mirror(vector: Array, hip: Array, axes: Sequence[str]) -> Array:
     """Flip x for rear legs and y for right legs, where `axes` asks for it."""
-    flip = np.array(
-        [-1.0 if "x" in axes and hip[0] < 0 else 1.0, -1.0 if "y" in axes and hip[1] < 0 else 1.0, 1.0]
-    )
+    flip = np.array([-1.0 if "x" in axes and hip[0] < 0 else 1.0, -1.0 if "y" in axes and hip[1] < 0 else 1.0, 1.0])
     mirrored: Array = vector * flip
     return mirrored
 
