@@ -1,0 +1,345 @@
+"""Log: what the sensors said, on one clock, with the truth beside it where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gait import quaternions
+from gait.arrays import AnyArray, Array, BoolArray
+from gait.errors import GaitError
+from gait.fields import AXES, LOG_FIELDS, Labels, check_field, check_time, refuse_unknown
+from gait.noise import ImuNoise
+from gait.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from gait.robots import Robot
+
+__all__ = ["MAX_GAP", "ImuNoise", "Log", "Trajectory"]
+
+MAX_GAP = 0.1
+"""A pause between samples longer than this (s) is a gap: nothing sound can be interpolated or integrated over it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Log:
+    """Sensor samples of one robot on one clock. Arrays are read-only; every method returns a new Log.
+
+    Rows are time; joints and legs are in the order of `joint_names` and `leg_names`. SI units, x forward, y left,
+    z up. See `docs/log.md` for each field. A field that was not given is None.
+    """
+
+    t: Array
+    """Time stamps (N,), seconds, strictly increasing."""
+    gyro: Array
+    """Angular rate (N, 3), body frame, rad/s."""
+    accel: Array
+    """Specific force (N, 3), body frame, m/s^2; +9.81 on z at rest."""
+    q: Array
+    """Joint angles (N, J), rad."""
+    dq: Array
+    """Joint velocities (N, J), rad/s."""
+    q_des: Array | None
+    """Joint angles that the controller asks for (N, J), rad."""
+    tau: Array | None
+    """Joint torques (N, J), N m."""
+    contact: BoolArray | None
+    """True where a foot is on the ground (N, L)."""
+    foot_force: Array | None
+    """Normal force on each foot (N, L), N."""
+    pos_w: Array | None
+    """Truth: position of the body in the world (N, 3), m."""
+    quat_wb_wxyz: Array | None
+    """Truth: rotation from body to world (N, 4)."""
+    vel_w: Array | None
+    """Truth: velocity of the body, world frame (N, 3), m/s."""
+    foot_vel_w: Array | None
+    """Truth: velocity of the lowest material point of each foot, world frame (N, L, 3), m/s."""
+    robot: str
+    """Name of the robot."""
+    leg_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    source: str
+    """Where the data comes from, in words."""
+
+    def __init__(
+        self,
+        *,
+        t: npt.ArrayLike,
+        gyro: npt.ArrayLike,
+        accel: npt.ArrayLike,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        q_des: npt.ArrayLike | None = None,
+        tau: npt.ArrayLike | None = None,
+        contact: npt.ArrayLike | None = None,
+        foot_force: npt.ArrayLike | None = None,
+        pos_w: npt.ArrayLike | None = None,
+        quat_wb_wxyz: npt.ArrayLike | None = None,
+        vel_w: npt.ArrayLike | None = None,
+        foot_vel_w: npt.ArrayLike | None = None,
+        robot: str | Path | Robot = "go1",
+        leg_names: Sequence[str] | None = None,
+        joint_names: Sequence[str] | None = None,
+        source: str = "",
+        **unknown: object,
+    ) -> None:
+        """Check and take over the arrays.
+
+        Args:
+            t: time stamps (N,), seconds, strictly increasing.
+            gyro: angular rate (N, 3), body frame, rad/s.
+            accel: specific force (N, 3), body frame, m/s^2.
+            q: joint angles (N, J), rad.
+            dq: joint velocities (N, J), rad/s.
+            q_des: joint angles the controller asks for (N, J), rad.
+            tau: joint torques (N, J), N m.
+            contact: contact flags (N, L).
+            foot_force: normal forces (N, L), N.
+            pos_w: true position (N, 3), m.
+            quat_wb_wxyz: true rotation from body to world (N, 4); scaled to length 1 if within 1e-3 of it.
+            vel_w: true velocity, world frame (N, 3), m/s.
+            foot_vel_w: true velocity of the lowest material point of each foot, world frame (N, L, 3), m/s.
+            robot: name of a robot, the path of its YAML file, or a `Robot`. Any name will do if both name lists
+                are given.
+            leg_names: names along the leg axis; the robot's own by default.
+            joint_names: names along the joint axis; the robot's own by default.
+            source: where the data comes from, in words.
+            unknown: refused, with the nearest known field as a hint.
+        """
+        refuse_unknown(unknown, [field.name for field in LOG_FIELDS], "Log")
+        name, legs, joints = _resolve_names(robot, leg_names, joint_names)
+        given: dict[str, Any] = locals()
+        labels: Labels = {**AXES, "leg": legs, "joint": joints}
+        stamps = check_time(t, "Log", least=2)
+        arrays: dict[str, AnyArray | None] = {"t": stamps}
+        for field in LOG_FIELDS[1:]:
+            value = given[field.name]
+            if value is None and field.required:
+                raise GaitError(f"Log field {field.name} is missing: it is needed for every Log")
+            arrays[field.name] = None if value is None else check_field(field, value, stamps, labels, "Log")
+        self.__dict__.update(arrays, robot=name, leg_names=legs, joint_names=joints, source=str(source))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        truth = ", truth" if self.has_truth else ""
+        source = f", source={self.source!r}" if self.source else ""
+        return f"Log({self.robot}, {len(self)} rows, {self.rate:g} Hz, {self.duration:g} s{truth}{source})"
+
+    def __eq__(self, other: object) -> bool:
+        """True if every array and every name is the same, to the last bit."""
+        if not isinstance(other, Log):
+            return NotImplemented
+        return all(_same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def rate(self) -> float:
+        """Samples per second: one over the median step, to the microhertz."""
+        return round(1.0 / float(np.median(np.diff(self.t))), 6)
+
+    @property
+    def duration(self) -> float:
+        """Time from the first sample to the last, s."""
+        return float(self.t[-1] - self.t[0])
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether position, rotation and velocity of the body are known."""
+        return self.pos_w is not None and self.quat_wb_wxyz is not None and self.vel_w is not None
+
+    @cached_property
+    def vel_b(self) -> Array:
+        """Truth: velocity of the body in its own frame (N, 3), m/s. Raises GaitError without truth."""
+        vel_b = quaternions.rotate_inverse(self.need("quat_wb_wxyz"), self.need("vel_w"))
+        vel_b.flags.writeable = False
+        return vel_b
+
+    def need(self, name: str) -> AnyArray:
+        """The field of that name, or a GaitError that says it is missing."""
+        refuse_unknown([name], [field.name for field in LOG_FIELDS], "Log")
+        value: AnyArray | None = getattr(self, name)
+        if value is None:
+            raise GaitError(f"the log has no {name}: this step needs a log that records it")
+        return value
+
+    def replace(self, **changes: Any) -> Log:
+        """The same Log with some fields or names changed, checked again."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Log(**{**given, **changes})
+
+    def gaps(self, longer_than: float = MAX_GAP) -> list[tuple[int, float]]:
+        """Pauses in the clock: the row before each one and its length in seconds."""
+        steps = np.diff(self.t)
+        return [(int(row), float(steps[row])) for row in np.flatnonzero(steps > longer_than)]
+
+    def require_no_gaps(self, longer_than: float = MAX_GAP) -> None:
+        """Raise if the clock pauses for longer than this, s."""
+        for row, length in self.gaps(longer_than):
+            raise GaitError(
+                f"the log has a gap of {length:.3g} s after row {row} (t = {self.t[row]:.9g} s), more than"
+                f" {longer_than:g} s: use the part before or after it, with log.slice(t0, t1)"
+            )
+
+    def slice(self, t0: float | None = None, t1: float | None = None) -> Log:
+        """The rows with t0 <= t < t1; None leaves that end open. Arrays are shared, not copied."""
+        first = 0 if t0 is None else int(np.searchsorted(self.t, t0))
+        last = len(self) if t1 is None else int(np.searchsorted(self.t, t1))
+        if last - first < 2:
+            raise GaitError(
+                f"slice from {t0} to {t1} s leaves {max(last - first, 0)} rows: the log runs from"
+                f" {self.t[0]:.9g} to {self.t[-1]:.9g} s and two rows are needed"
+            )
+        return self._each(lambda _, array: array[first:last])
+
+    def reorder(self, robot: str | Path | Robot) -> Log:
+        """The same data with joints and legs in the robot's order, matched by name.
+
+        Joints the robot does not have (an arm, say) are left out. Legs matter only where a field runs over legs.
+
+        Args:
+            robot: name of a robot, the path of its YAML file, or a `Robot`.
+        """
+        name, legs, joints = _resolve_names(robot, None, None)
+        if (name, legs, joints) == (self.robot, self.leg_names, self.joint_names):
+            return self
+        by_axis = {"joint": _find(joints, self.joint_names, "joint", name)}
+        if any("leg" in field.axes and getattr(self, field.name) is not None for field in LOG_FIELDS):
+            by_axis["leg"] = _find(legs, self.leg_names, "leg", name)
+
+        def pick(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
+            index = by_axis.get(axes[0]) if axes else None
+            return array if index is None else array[:, index]
+
+        return self._each(pick, robot=name, leg_names=legs, joint_names=joints)
+
+    def rename(self, names: Mapping[str, str]) -> Log:
+        """The same data with joints or legs renamed: old name to new name, as `reorder` needs them."""
+        refuse_unknown(names, [*self.joint_names, *self.leg_names], "the log's list of joints and legs")
+        return self.replace(
+            joint_names=[names.get(name, name) for name in self.joint_names],
+            leg_names=[names.get(name, name) for name in self.leg_names],
+        )
+
+    def resample(self, rate: float, max_gap: float = MAX_GAP) -> Log:
+        """The same time span at another rate.
+
+        Signals are interpolated linearly and rotations along the shortest arc; a contact flag holds until the next
+        sample. Nothing is filtered: going to a much lower rate aliases, as a slower sensor would.
+
+        Args:
+            rate: samples per second.
+            max_gap: a longer pause (s) is an error, since nothing is known in between.
+        """
+        if not (np.isfinite(rate) and rate > 0.0):
+            raise GaitError(f"cannot resample to {rate} Hz: give a rate above 0")
+        self.require_no_gaps(max_gap)
+        # A hair of tolerance, so that rounding neither drops the last sample nor looks one sample back.
+        hair = 1e-9
+        count = int(np.floor((self.duration + hair) * rate)) + 1
+        if count < 2:
+            raise GaitError(f"cannot resample {self.duration:g} s of data to {rate} Hz: give a higher rate")
+        t = np.minimum(self.t[0] + np.arange(count) / rate, self.t[-1])
+        before = np.clip(np.searchsorted(self.t, t + hair, side="right") - 1, 0, len(self) - 2)
+        part = (t - self.t[before]) / (self.t[before + 1] - self.t[before])
+        part = np.clip(part, 0.0, 1.0)
+        held = np.searchsorted(self.t, t + hair, side="right") - 1
+
+        def sample(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
+            if array is self.t:
+                return t
+            if array.dtype == np.bool_:
+                return array[held]
+            start, end = array[before], array[before + 1]
+            if axes == ("wxyz",):
+                return quaternions.slerp(start, end, part)
+            weight = part.reshape(-1, *[1] * (array.ndim - 1))
+            # This form returns the samples themselves, to the last bit, where the two clocks meet.
+            return np.where(weight == 1.0, end, start + weight * (end - start))
+
+        return self._each(sample)
+
+    def with_imu_noise(self, noise: ImuNoise, seed: int) -> Log:
+        """The same Log with a worse IMU. `noise.biases(log.t, seed)` tells the biases that were added."""
+        gyro, accel = noise.errors(self.t, seed)
+        return self.replace(gyro=self.gyro + gyro, accel=self.accel + accel)
+
+    def save(self, path: str | Path) -> None:
+        """Write the native `.npz`, in one piece or not at all."""
+        from gait.io.npz import NpzFormat
+
+        NpzFormat.write_log(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> Log:
+        """Read the native `.npz`; `gait.open_log` reads other formats too."""
+        from gait.io.npz import NpzFormat
+
+        return NpzFormat.read_log(Path(path))
+
+    def _each(self, change: Any, **names: Any) -> Log:
+        arrays = {field.name: (field.axes, getattr(self, field.name)) for field in LOG_FIELDS}
+        changed = {key: change(axes, array) for key, (axes, array) in arrays.items() if array is not None}
+        absent = {key: None for key, (_, array) in arrays.items() if array is None}
+        return self.replace(**changed, **absent, **names)
+
+
+def _resolve_names(
+    robot: str | Path | Robot, leg_names: Sequence[str] | None, joint_names: Sequence[str] | None
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Name, legs and joints of a robot; a robot nobody knows is fine as long as both lists are given."""
+    if leg_names is not None and joint_names is not None:
+        name = getattr(robot, "name", robot) if not isinstance(robot, Path) else robot.stem
+        return str(name), _names(leg_names, "leg_names"), _names(joint_names, "joint_names")
+    if isinstance(robot, str | Path):
+        name, legs, joints = _names_of(str(robot))
+    else:
+        name, legs, joints = robot.name, robot.leg_names, robot.joint_names
+    return (
+        name,
+        legs if leg_names is None else _names(leg_names, "leg_names"),
+        joints if joint_names is None else _names(joint_names, "joint_names"),
+    )
+
+
+@lru_cache(maxsize=32)
+def _names_of(robot: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    from gait.robots import Robot
+
+    loaded = Robot.load(robot)
+    return loaded.name, loaded.leg_names, loaded.joint_names
+
+
+def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+        raise GaitError(f"Log {what} must be a list of names, got {names!r}")
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise GaitError(f"Log {what} has '{twice[0]}' twice: every name must be its own")
+    return tuple(names)
+
+
+def _find(wanted: Sequence[str], present: Sequence[str], kind: str, robot: str) -> list[int]:
+    missing = [name for name in wanted if name not in present]
+    if missing:
+        near = [name for name in present if missing[0] in name or name in missing[0]]
+        fix = f"log.rename({{'{near[0] if near else '...'}': '{missing[0]}'}})"
+        raise GaitError(
+            f"the log has no {kind} '{missing[0]}' that {robot} needs; it has {', '.join(present)}: rename with {fix}"
+        )
+    return [present.index(name) for name in wanted]
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape == b.shape and a.tobytes() == b.tobytes()
+    return a is b if a is None or b is None or isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else a == b
