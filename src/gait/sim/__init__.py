@@ -1,0 +1,1 @@
+"""A simulated robot that walks: worlds, gaits, the walking controller and episodes."""

@@ -1,0 +1,108 @@
+"""Gaits as data: when each leg stands and when it swings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.errors import GaitError
+
+
+@dataclass(frozen=True)
+class Gait:
+    """A periodic footfall pattern. Legs are in the order FR, FL, RR, RL."""
+
+    name: str
+    offsets: tuple[float, float, float, float]
+    """Phase of each leg relative to the gait's clock, in cycles; a leg stands while its phase is below `duty`."""
+    duty: float
+    """Share of the cycle that a leg stands."""
+    period: float
+    """Duration of a cycle in seconds."""
+    pairs: tuple[tuple[int, ...], ...] = ()
+    """Groups of legs that touch the ground together."""
+    step_height: float = 0.07
+    """How high the feet are lifted by default, in metres."""
+
+
+GAITS: dict[str, Gait] = {
+    gait.name: gait
+    for gait in (
+        Gait("stand", (0.0, 0.0, 0.0, 0.0), 1.0, 0.40),
+        Gait("walk", (0.50, 0.0, 0.25, 0.75), 0.70, 0.56),
+        Gait("trot", (0.0, 0.5, 0.5, 0.0), 0.52, 0.40, ((0, 3), (1, 2))),
+        Gait("bound", (0.0, 0.0, 0.5, 0.5), 0.45, 0.36, ((0, 1), (2, 3)), 0.06),
+        Gait("pace", (0.0, 0.5, 0.0, 0.5), 0.52, 0.36, ((0, 2), (1, 3)), 0.06),
+        Gait("pronk", (0.0, 0.0, 0.0, 0.0), 0.50, 0.42, ((0, 1, 2, 3),), 0.06),
+    )
+}
+GAIT_NAMES = tuple(GAITS)
+
+
+def find_gait(name: str) -> Gait:
+    """The gait of that name."""
+    if name not in GAITS:
+        raise GaitError(f"unknown gait '{name}': choose one of {', '.join(GAITS)}")
+    return GAITS[name]
+
+
+def gait_id(name: str) -> int:
+    """Position of a gait in `GAIT_NAMES`, as recorded in episodes."""
+    return GAIT_NAMES.index(find_gait(name).name)
+
+
+class GaitClock:
+    """The phase of every leg over time, with smooth transitions from one gait to the next.
+
+    On a change of gait the offsets, the duty factor and the period glide to their new values over `blend` seconds.
+    Offsets take the shorter way round the cycle, so every leg's phase stays continuous and keeps moving forward, and
+    the robot walks through the patterns in between.
+    """
+
+    blend = 1.2
+
+    def __init__(self, gait: Gait) -> None:
+        self.gait = gait
+        self.clock = 0.0
+        self.offsets: Array = np.array(gait.offsets)
+        self.duty = gait.duty
+        self.period = gait.period
+        self._target: Array = self.offsets.copy()
+        self._left = 0.0
+
+    @property
+    def phases(self) -> Array:
+        """Phase of each leg in [0, 1)."""
+        phases: Array = (self.clock + self.offsets) % 1.0
+        return phases
+
+    def switch(self, gait: Gait) -> None:
+        """Begin the transition to another gait; a stand takes on any offsets at once."""
+        if gait.name == self.gait.name:
+            return
+        wanted = np.array(gait.offsets)
+        if self.duty >= 1.0:
+            # Everything stands: the pattern can start afresh, with the first swing a moment away.
+            self.offsets = wanted
+            self.clock = 0.0
+        elif gait.duty >= 1.0:
+            wanted = self.offsets.copy()
+        self._target = self.offsets + (wanted - self.offsets + 0.5) % 1.0 - 0.5
+        self._left = self.blend
+        self.gait = gait
+
+    def advance(self, dt: float, frequency: float = 0.0) -> None:
+        """Move on by `dt` seconds; a positive `frequency` in Hz replaces the gait's own."""
+        period = 1.0 / frequency if frequency > 0.0 else self.gait.period
+        if self._left > 0.0:
+            share = min(dt / self._left, 1.0)
+            self.offsets = self.offsets + share * (self._target - self.offsets)
+            self.duty += share * (self.gait.duty - self.duty)
+            self.period += share * (period - self.period)
+            self._left = max(self._left - dt, 0.0)
+        else:
+            self.duty = self.gait.duty
+            self.period = period
+        self.clock = (self.clock + dt / self.period) % 1.0

@@ -1,0 +1,218 @@
+"""The MuJoCo model: a robot built from its YAML, standing on a terrain.
+
+Contact settings. The step is 1 ms with semi-implicit Euler, so a recorded joint torque is the torque that acted. Feet
+are spheres on an elliptic friction cone with `impratio` 20: friction is then twenty times as stiff as the normal
+direction, and a foot that should hold does not creep. Ground contacts have a time constant of 6 ms and an impedance of
+0.95 to 0.99, which leaves a loaded foot about half a millimetre in the ground. Torsional friction is that of a contact
+patch of a few millimetres.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from gait.arrays import Array
+from gait.robots import Link, Robot
+from gait.sim.terrain import Surface, find_terrain
+
+TIMESTEP = 0.001
+"""Seconds of one physics step."""
+CONTACT_TIME = 0.006
+"""Time constant of the ground contact in seconds at stiffness 1."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """How the physical robot and its ground differ from the nominal ones."""
+
+    terrain: str = "flat"
+    friction: float = 0.7
+    slippery_friction: float = 0.15
+    restitution: float = 0.0
+    """Share of the speed a foot keeps when it bounces off the ground."""
+    stiffness: float = 1.0
+    """Contact stiffness relative to the usual."""
+    payload_mass: float = 0.0
+    """Kilograms added to the base."""
+    payload_position: tuple[float, float, float] = (0.0, 0.0, 0.08)
+    """Where the payload sits in the base frame."""
+    com_shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Shift of the base's own centre of mass in metres."""
+    joint_friction: float = 1.0
+    """Dry friction of the joints relative to the published one."""
+    joint_damping: float = 1.0
+    """Viscous friction of the joints relative to the published one."""
+
+
+def scaled_robot(robot: Robot, link_scale: Array) -> Robot:
+    """The same robot with links of other lengths: `link_scale` (L, 3) multiplies hip, thigh and calf offsets."""
+    offsets = robot.offsets.copy()
+    offsets[:, 1:] *= np.asarray(link_scale, dtype=np.float64)[:, :, None]
+    return replace(robot, offsets=offsets)
+
+
+def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
+    """MuJoCo's contact time constant and damping ratio for a bounce and a stiffness.
+
+    A spring and damper returns the share exp(-pi z / sqrt(1 - z^2)) of the impact speed at damping ratio z; that gives
+    z. The stiffness goes with the inverse square of time constant and damping ratio together.
+    """
+    log = -np.log(min(max(restitution, 1e-3), 0.9))
+    ratio = 1.0 if restitution <= 0.0 else float(log / np.hypot(np.pi, log))
+    return CONTACT_TIME / (ratio * float(np.sqrt(stiffness))), ratio
+
+
+def build_spec(robot: Robot, build: Build, rng: np.random.Generator) -> Any:
+    """The world as an MjSpec: terrain, robot, motors and the contact sensors of feet and body."""
+    spec = mujoco.MjSpec()
+    spec.modelname = robot.name
+    spec.option.timestep = TIMESTEP
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
+    spec.option.impratio = 20.0
+    spec.option.iterations = 20
+    spec.option.tolerance = 1e-6
+    spec.compiler.degree = False
+    spec.compiler.autolimits = True
+    spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 720
+    _looks(spec)
+    surface = Surface(build.friction, build.slippery_friction, contact_solref(build.restitution, build.stiffness))
+    find_terrain(build.terrain).build(spec, surface, rng)
+    _add_robot(spec, robot, build)
+    return spec
+
+
+def build_model(robot: Robot, build: Build, rng: np.random.Generator | None = None) -> Any:
+    """The compiled MuJoCo model. Random terrains draw from `rng`."""
+    return build_spec(robot, build, rng or np.random.default_rng(0)).compile()
+
+
+def stand_state(robot: Robot, height: float = 0.0) -> Array:
+    """Generalised position (19,) of the robot standing on the plane z = `height`: base pose wxyz, then joints."""
+    feet = robot.feet(robot.q_stand)
+    drop = -float(feet[:, 2].mean()) + robot.foot_radius
+    return np.concatenate([[0.0, 0.0, drop + height, 1.0, 0.0, 0.0, 0.0], robot.q_stand])
+
+
+def _looks(spec: Any) -> None:
+    for name, dark, light in (
+        ("grid", [0.24, 0.26, 0.28], [0.34, 0.36, 0.38]),
+        ("plate", [0.55, 0.65, 0.75], [0.62, 0.72, 0.82]),
+    ):
+        spec.add_texture(
+            name=name,
+            type=mujoco.mjtTexture.mjTEXTURE_2D,
+            builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+            width=256,
+            height=256,
+            rgb1=dark,
+            rgb2=light,
+        )
+        material = spec.add_material(name=name, texrepeat=[2, 2], texuniform=True)
+        material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
+    spec.worldbody.add_light(
+        pos=[0, 0, 4], dir=[0.2, 0.2, -1], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, castshadow=True
+    )
+
+
+def _inertia(body: Any, link: Link) -> None:
+    i = link.inertia
+    body.mass = link.mass
+    body.ipos = list(link.com)
+    body.fullinertia = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
+    body.explicitinertial = True
+
+
+def _shape(body: Any, **geom: Any) -> Any:
+    # Robot geoms meet the world but never each other, and add no mass: the links' inertias are given.
+    return body.add_geom(contype=0, conaffinity=1, condim=4, **geom)
+
+
+def _loaded_base(robot: Robot, build: Build) -> Link:
+    """The base with its payload and shifted centre of mass as one rigid link."""
+    parts = [(robot.base.mass, robot.base.com + np.array(build.com_shift), robot.base.inertia)]
+    if build.payload_mass > 0.0:
+        side = 0.12
+        box = build.payload_mass * side**2 / 6.0 * np.eye(3)
+        parts.append((build.payload_mass, np.array(build.payload_position), box))
+    mass = sum(part[0] for part in parts)
+    com = sum(part[0] * part[1] for part in parts) / mass
+    inertia = np.zeros((3, 3))
+    for m, c, own in parts:
+        arm = c - com
+        inertia += own + m * (arm @ arm * np.eye(3) - np.outer(arm, arm))
+    return Link(mass=mass, com=com, inertia=inertia)
+
+
+def _add_robot(spec: Any, robot: Robot, build: Build) -> None:
+    shapes = robot.shapes
+    base = spec.worldbody.add_body(name=robot.base_link, pos=[0, 0, 0.4])
+    base.add_freejoint(name="floating_base")
+    _inertia(base, _loaded_base(robot, build))
+    _shape(
+        base,
+        name=robot.base_link,
+        type=mujoco.mjtGeom.mjGEOM_BOX,
+        size=list(shapes.base / 2),
+        rgba=[0.75, 0.77, 0.8, 1],
+    )
+    base.add_site(name="imu", pos=list(robot.imu_position), quat=list(robot.imu_quat_wxyz))
+    _contact_sensor(spec, "base_contact", mujoco.mjtObj.mjOBJ_GEOM, robot.base_link, found_only=True)
+    capsule, joint = mujoco.mjtGeom.mjGEOM_CAPSULE, 0
+    for i, leg in enumerate(robot.leg_names):
+        parent = base
+        tips = robot.offsets[i]
+        for k, part in enumerate(("hip", "thigh", "calf")):
+            name = robot.joint_names[joint]
+            body = parent.add_body(name=f"{leg}_{part}", pos=list(tips[k]))
+            _inertia(body, robot.links[i][k])
+            axis = [robot.signs[i, k], 0, 0] if k == 0 else [0, robot.signs[i, k], 0]
+            body.add_joint(
+                name=name,
+                type=mujoco.mjtJoint.mjJNT_HINGE,
+                axis=axis,
+                range=[robot.q_lower[joint], robot.q_upper[joint]],
+                damping=robot.damping[joint] * build.joint_damping,
+                frictionloss=robot.friction[joint] * build.joint_friction,
+                armature=robot.armature[joint],
+            )
+            motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+            motor.set_to_motor()
+            motor.forcerange = [-robot.torque_limit[joint], robot.torque_limit[joint]]
+            motor.forcelimited = True
+            tip = list(tips[k + 1])
+            if part == "hip":
+                size = [shapes.hip_radius, 0.02, 0.0]
+                cylinder = mujoco.mjtGeom.mjGEOM_CYLINDER
+                _shape(body, type=cylinder, size=size, quat=[0.7071068, 0.7071068, 0, 0], rgba=[0.2, 0.2, 0.22, 1])
+            else:
+                radius = shapes.thigh_radius if part == "thigh" else shapes.calf_radius
+                ends = [0.0, 0.0, 0.0, *tip]
+                _shape(body, type=capsule, size=[radius, 0, 0], fromto=ends, rgba=[0.3, 0.32, 0.35, 1])
+            parent, joint = body, joint + 1
+        _shape(
+            parent,
+            name=f"{leg}_foot",
+            type=mujoco.mjtGeom.mjGEOM_SPHERE,
+            size=[robot.foot_radius, 0, 0],
+            pos=list(tips[3]),
+            rgba=[0.1, 0.1, 0.1, 1],
+        )
+        _contact_sensor(spec, f"{leg}_force", mujoco.mjtObj.mjOBJ_GEOM, f"{leg}_foot")
+
+
+def _contact_sensor(spec: Any, name: str, kind: Any, target: str, found_only: bool = False) -> None:
+    """Net contact force in the world frame on a geom, or just whether it touches anything."""
+    found, force = 1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND), 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE)
+    net = 3  # reduce the contacts to their net force, expressed in the world frame
+    spec.add_sensor(
+        name=name,
+        type=mujoco.mjtSensor.mjSENS_CONTACT,
+        objtype=kind,
+        objname=target,
+        intprm=[found if found_only else force, net, 1],
+    )
