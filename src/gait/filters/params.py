@@ -1,0 +1,95 @@
+"""Every number a filter depends on, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ImuNoise:
+    """Noise of the IMU as the filter believes it: densities, so that a step of dt adds variance density^2 dt."""
+
+    gyro: float = 0.002
+    """Angular rate, rad/s/sqrt(Hz)."""
+    accel: float = 0.02
+    """Specific force, m/s^2/sqrt(Hz). Above a datasheet's figure: it also covers impacts within a sample."""
+    gyro_bias: float = 1e-5
+    """Random walk of the gyro bias, rad/s^2/sqrt(Hz)."""
+    accel_bias: float = 1e-4
+    """Random walk of the accelerometer bias, m/s^3/sqrt(Hz)."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Standard deviations of the state at the start."""
+
+    rotation: float = 0.03
+    """Roll and pitch, rad; yaw is where the world frame starts and gets `yaw`."""
+    yaw: float = 1e-3
+    """Heading, rad: free to choose at the start, so known by definition."""
+    velocity: float = 0.1
+    """m/s."""
+    position: float = 1e-3
+    """m: free to choose at the start, so known by definition."""
+    gyro_bias: float = 0.01
+    """rad/s."""
+    accel_bias: float = 0.1
+    """m/s^2."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How time is made discrete."""
+
+    gravity: float = -9.81
+    """z component of gravity in the world, m/s^2."""
+    exact_mean: bool = True
+    """Integrate the turning of the body within a step. False holds the orientation, as older filters do."""
+    exact_phi: bool = True
+    """Keep every term of the transition matrix. False keeps those of first order in the step."""
+
+
+@dataclass(frozen=True)
+class ContactDetection:
+    """When a foot counts as standing on the ground, judged by its estimated ground force."""
+
+    touch_down: float = 0.20
+    """Force along the leg that starts a contact, as a share of the robot's weight."""
+    lift_off: float = 0.10
+    """Force below which a contact ends, as a share of the robot's weight; lower than `touch_down`: hysteresis."""
+    dwell: float = 0.01
+    """Seconds a new state must last before it is believed."""
+
+
+@dataclass(frozen=True)
+class SlipRejection:
+    """Inflate the contact noise of a foot that seems to move (Kim et al. 2021)."""
+
+    enabled: bool = False
+    """On in `iekf-sr`, off in `iekf`."""
+    speed: float = 0.3
+    """Estimated speed of a foot in contact above which it slips, m/s."""
+    inflation: float = 30.0
+    """Factor on the contact noise density of a slipping foot."""
+
+
+@dataclass(frozen=True)
+class ContactAided:
+    """Everything the contact-aided filter (`iekf`, `iekf-sr`) is told."""
+
+    imu: ImuNoise = field(default_factory=ImuNoise)
+    """Shared by every method."""
+    prior: Prior = field(default_factory=Prior)
+    """Shared by every method."""
+    options: Options = field(default_factory=Options)
+    """Shared by every method."""
+    detection: ContactDetection = field(default_factory=ContactDetection)
+    """How contacts are guessed."""
+    slip: SlipRejection = field(default_factory=SlipRejection)
+    """Slip rejection."""
+    contact: float = 0.1
+    """Random walk of a foot on the ground, m/sqrt(s)."""
+    kinematics: float = 0.005
+    """Standard deviation of a foot position from forward kinematics, m."""
+    rolling: bool = True
+    """Feet are spheres: the contact point is their lowest point and rolls along the ground."""
