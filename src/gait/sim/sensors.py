@@ -1,0 +1,390 @@
+"""Sensors: from exact 1 kHz truth to what an IMU and twelve drives report at 500 Hz.
+
+One compiled step, `_advance`, serves whole episodes (`sense`) and closed loops (`SensorStream`), so both see the same
+numbers. Everything off gives exact data: the IMU averages are those which carry the filter's integrator
+
+    R+ = R exp(w dt),  v+ = v + (R Gamma1(w dt) a + g) dt,  p+ = p + v dt + (R Gamma2(w dt) a + g / 2) dt^2
+
+from one true state of the IMU to the next; the sample at t covers the 2 ms before t.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gait import lie
+from gait._compile import compiled
+from gait.arrays import Array
+from gait.errors import GaitError
+from gait.log import Log
+from gait.robots import Robot
+
+if TYPE_CHECKING:
+    from gait.sim.episode import RawEpisode
+
+GRAVITY = 9.81
+PHYSICS_DT = 0.001
+"""Time between two rows of truth, s."""
+STRIDE = 2
+"""Rows of truth to one sample: 500 Hz."""
+SAMPLE_DT = STRIDE * PHYSICS_DT
+_IMU_DRAWS = 12
+
+
+@dataclass(frozen=True)
+class ImuConfig:
+    """Errors of the inertial sensor. The defaults are a perfect one."""
+
+    gyro_noise: float = 0.0
+    """White noise density, rad/s/sqrt(Hz); one 2 ms sample has the standard deviation density / sqrt(2 ms)."""
+    accel_noise: float = 0.0
+    """White noise density, m/s^2/sqrt(Hz)."""
+    gyro_bias: float = 0.0
+    """Standard deviation of the bias at switch-on, drawn once an episode for each axis, rad/s."""
+    accel_bias: float = 0.0
+    """The same for the accelerometer, m/s^2."""
+    gyro_walk: float = 0.0
+    """Density of the bias random walk, rad/s^2/sqrt(Hz)."""
+    accel_walk: float = 0.0
+    """The same for the accelerometer, m/s^3/sqrt(Hz)."""
+    gyro_range: float = math.inf
+    """Readings saturate here, rad/s."""
+    accel_range: float = math.inf
+    """Readings saturate here, m/s^2."""
+    mounting: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Rotation vector from the mounting that the robot's description claims to the true one, rad."""
+    delay: int = 0
+    """Age of the newest reading, in samples of 2 ms."""
+
+
+@dataclass(frozen=True)
+class JointConfig:
+    """Errors of what the joint drives report. The defaults are perfect."""
+
+    offset: tuple[float, ...] = ()
+    """Error of each joint's zero, rad, leg by leg; empty means none. The drive's target is shifted with its reading,
+    since its control loop works on the same zero."""
+    resolution: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Step of the angle reading of hip, thigh and calf, rad; 0 is none."""
+    velocity_cutoff: float = 0.0
+    """Bandwidth of the drive's velocity, Hz: the 1 kHz difference of angle readings through a first-order low-pass.
+    0 gives the true velocity."""
+    velocity_resolution: float = 0.0
+    """Step of the velocity reading, rad/s."""
+    torque_gain: float = 0.0
+    """Standard deviation of the relative torque error of a joint, drawn once an episode."""
+    torque_resolution: float = 0.0
+    """Step of the torque reading, N m."""
+    delay: int = 0
+    """Age of angle, velocity and torque readings, in samples of 2 ms."""
+
+
+@dataclass(frozen=True)
+class SensorConfig:
+    """All sensors of the robot. The defaults give exact data."""
+
+    imu: ImuConfig = field(default_factory=ImuConfig)
+    joints: JointConfig = field(default_factory=JointConfig)
+    foot_force: bool = True
+    """Whether the feet carry a force sensor."""
+
+
+class SensorSample(NamedTuple):
+    """One 500 Hz sample, as an estimator takes it."""
+
+    t: float
+    gyro: Array
+    accel: Array
+    q: Array
+    dq: Array
+    q_des: Array
+    tau: Array
+
+
+class _Settings(NamedTuple):
+    """The configuration in the form the compiled step takes; joint arrays are (J,)."""
+
+    lever: Array
+    """Position of the IMU in the base (3,)."""
+    R_bs: Array
+    """True axes of the IMU in the base (3, 3)."""
+    R_bd: Array
+    """Axes of the IMU in the base as described (3, 3): readings are turned into the base frame with it."""
+    noise: Array
+    """Standard deviation of gyro and accelerometer noise in one sample (2,)."""
+    walk: Array
+    """Standard deviation of a bias step (2,)."""
+    limit: Array
+    """Saturation (2,)."""
+    offset: Array
+    resolution: Array
+    torque_gain: Array
+    smoothing: float
+    """Share of the newest difference in the velocity; 0 means the true velocity."""
+    velocity_resolution: float
+    torque_resolution: float
+    imu_delay: int
+    joint_delay: int
+
+
+class _State(NamedTuple):
+    """What the sensors remember; changed in place."""
+
+    R: Array
+    """Orientation of the IMU at the last sample (3, 3)."""
+    v: Array
+    """Velocity of the IMU at the last sample (3,)."""
+    bias: Array
+    """Gyro and accelerometer bias (2, 3)."""
+    reading: Array
+    """Angle readings one row ago (J,)."""
+    rate: Array
+    """Filtered velocity (J,)."""
+    imu_line: Array
+    """Readings on their way (delay + 1, 6), newest at `count` modulo its length."""
+    joint_line: Array
+    """The same for angle, velocity and torque (delay + 1, 3 J)."""
+
+
+@compiled()
+def _round_to(value: float, step: float) -> float:
+    return value if step <= 0.0 else math.floor(value / step + 0.5) * step
+
+
+@compiled()
+def _imu_pose(s: _Settings, quat: Array, vel_w: Array, omega_b: Array) -> tuple[Array, Array]:
+    """Orientation (3, 3) and world velocity (3,) of the IMU from those of the base."""
+    R_wb = lie.rotation_from_quat(quat)
+    w, r = omega_b, s.lever
+    swing = np.array([w[1] * r[2] - w[2] * r[1], w[2] * r[0] - w[0] * r[2], w[0] * r[1] - w[1] * r[0]])
+    return R_wb @ s.R_bs, vel_w + R_wb @ swing
+
+
+@compiled()
+def _inertial(s: _Settings, m: _State, R: Array, v: Array, draws: Array, out: Array) -> None:
+    """The average rate and specific force since the last sample, with the sensor's errors, in base axes (6,)."""
+    turn = lie.so3_log(np.ascontiguousarray(m.R.T) @ R)
+    force_w = (v - m.v) / SAMPLE_DT
+    force_w[2] += GRAVITY
+    exact = np.empty((2, 3))
+    exact[0] = turn / SAMPLE_DT
+    exact[1] = lie.so3_left_jacobian_inverse(turn) @ (np.ascontiguousarray(m.R.T) @ force_w)
+    m.R[:] = R
+    m.v[:] = v
+    for i in range(2):
+        reading = np.empty(3)
+        for j in range(3):
+            value = exact[i, j] + m.bias[i, j] + s.noise[i] * draws[3 * i + j]
+            reading[j] = min(max(value, -s.limit[i]), s.limit[i])
+            m.bias[i, j] += s.walk[i] * draws[6 + 3 * i + j]
+        out[3 * i : 3 * i + 3] = s.R_bd @ reading
+
+
+@compiled()
+def _start(s: _Settings, m: _State, quat: Array, vel_w: Array, omega_b: Array, q: Array, dq: Array) -> None:
+    """Row 0: the state before the first interval."""
+    R, v = _imu_pose(s, quat, vel_w, omega_b)
+    m.R[:] = R
+    m.v[:] = v
+    m.rate[:] = dq
+    for j in range(q.size):
+        m.reading[j] = _round_to(q[j] + s.offset[j], s.resolution[j])
+
+
+@compiled()
+def _advance(
+    s: _Settings,
+    m: _State,
+    row: int,
+    quat: Array,
+    vel_w: Array,
+    omega_b: Array,
+    q: Array,
+    dq: Array,
+    tau: Array,
+    draws: Array,
+    imu: Array,
+    joints: Array,
+) -> bool:
+    """Take row number `row` (1, 2, ...) of truth; True if a sample is complete, then in `imu` (6,) and `joints` (3 J,).
+
+    Readings older than the first sample do not exist: until the delay is over, the first one is repeated.
+    """
+    count = q.size
+    for j in range(count):
+        reading = _round_to(q[j] + s.offset[j], s.resolution[j])
+        if s.smoothing > 0.0:
+            m.rate[j] += s.smoothing * ((reading - m.reading[j]) / PHYSICS_DT - m.rate[j])
+        else:
+            m.rate[j] = dq[j]
+        m.reading[j] = reading
+    if row % STRIDE != 0:
+        return False
+    sample = row // STRIDE - 1
+    slot = sample % m.imu_line.shape[0]
+    R, v = _imu_pose(s, quat, vel_w, omega_b)
+    _inertial(s, m, R, v, draws, m.imu_line[slot])
+    imu[:] = m.imu_line[max(sample - s.imu_delay, 0) % m.imu_line.shape[0]]
+    slot = sample % m.joint_line.shape[0]
+    for j in range(count):
+        m.joint_line[slot, j] = m.reading[j]
+        m.joint_line[slot, count + j] = _round_to(m.rate[j], s.velocity_resolution)
+        m.joint_line[slot, 2 * count + j] = _round_to(tau[j] * s.torque_gain[j], s.torque_resolution)
+    joints[:] = m.joint_line[max(sample - s.joint_delay, 0) % m.joint_line.shape[0]]
+    return True
+
+
+@compiled()
+def _advance_all(
+    s: _Settings,
+    m: _State,
+    quat: Array,
+    vel_w: Array,
+    omega_b: Array,
+    q: Array,
+    dq: Array,
+    tau: Array,
+    draws: Array,
+    imu: Array,
+    joints: Array,
+) -> None:
+    """All rows of an episode; row 0 only starts the sensors."""
+    _start(s, m, quat[0], vel_w[0], omega_b[0], q[0], dq[0])
+    for row in range(1, q.shape[0]):
+        k = (row - 1) // STRIDE
+        _advance(s, m, row, quat[row], vel_w[row], omega_b[row], q[row], dq[row], tau[row], draws[k], imu[k], joints[k])
+
+
+class SensorStream:
+    """The sensors of a robot that is being simulated, for an estimator in the loop.
+
+    Fed with the rows of an episode one by one it returns the samples of `sense` with the same generator.
+    """
+
+    def __init__(self, robot: Robot, config: SensorConfig, rng: np.random.Generator) -> None:
+        self._settings, self._state = _prepare(robot, config, rng)
+        self._rng = rng
+        self._row = -1
+        self._imu = np.empty(6)
+        self._joints = np.empty(3 * robot.num_joints)
+        self._draws = np.zeros(_IMU_DRAWS)
+
+    def step(
+        self, quat_wb_wxyz: Array, vel_w: Array, omega_b: Array, q: Array, dq: Array, q_des: Array, tau: Array
+    ) -> SensorSample | None:
+        """Take the exact state after one physics step, starting with the initial state.
+
+        Returns:
+            A sample after every second step, otherwise None. `q_des` is the target in force.
+        """
+        self._row += 1
+        # Copies, since compiled code tells read-only arrays from others and would be compiled a second time.
+        given = (quat_wb_wxyz, vel_w, omega_b, q, dq, tau)
+        quat, vel, omega, angle, rate, torque = (np.array(x, dtype=np.float64) for x in given)
+        if self._row == 0:
+            _start(self._settings, self._state, quat, vel, omega, angle, rate)
+            return None
+        if self._row % STRIDE == 0:
+            self._draws = self._rng.standard_normal(_IMU_DRAWS)
+        done = _advance(
+            self._settings, self._state, self._row, quat, vel, omega, angle, rate, torque, self._draws,
+            self._imu, self._joints,
+        )  # fmt: skip
+        if not done:
+            return None
+        count = q.size
+        return SensorSample(
+            t=self._row * PHYSICS_DT,
+            gyro=self._imu[:3].copy(),
+            accel=self._imu[3:].copy(),
+            q=self._joints[:count].copy(),
+            dq=self._joints[count : 2 * count].copy(),
+            q_des=q_des + self._settings.offset,
+            tau=self._joints[2 * count :].copy(),
+        )
+
+
+def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Generator, source: str = "") -> Log:
+    """What the sensors report during an episode, with the truth of the base on the same clock.
+
+    Args:
+        raw: exact truth, one row a millisecond.
+        robot: the robot as described, which is what an estimator believes.
+        config: the errors of the sensors.
+        rng: draws all noise; the same state gives the same bytes.
+        source: one line on where the data come from.
+    """
+    samples = (len(raw.t) - 1) // STRIDE
+    if samples < 2:
+        raise GaitError(f"an episode of {len(raw.t)} rows is too short for sensors: simulate at least 10 ms")
+    settings, state = _prepare(robot, config, rng)
+    draws = rng.standard_normal((samples, _IMU_DRAWS))
+    count = robot.num_joints
+    imu, joints = np.empty((samples, 6)), np.empty((samples, 3 * count))
+    rows = slice(0, 1 + samples * STRIDE)
+    given = (raw.quat_wb_wxyz, raw.vel_w, raw.omega_b, raw.q, raw.dq, raw.tau)
+    quat, vel, omega, q, dq, tau = (np.array(x[rows]) for x in given)
+    _advance_all(settings, state, quat, vel, omega, q, dq, tau, draws, imu, joints)
+    at = slice(STRIDE, 1 + samples * STRIDE, STRIDE)
+    return Log(
+        t=raw.t[at],
+        gyro=imu[:, :3],
+        accel=imu[:, 3:],
+        q=joints[:, :count],
+        dq=joints[:, count : 2 * count],
+        q_des=raw.q_des[at] + settings.offset,
+        tau=joints[:, 2 * count :],
+        contact=raw.contact[at],
+        foot_force=np.maximum(raw.foot_force_w[at, :, 2], 0.0) if config.foot_force else None,
+        pos_w=raw.pos_w[at],
+        quat_wb_wxyz=raw.quat_wb_wxyz[at],
+        vel_w=raw.vel_w[at],
+        foot_vel_w=raw.foot_vel_w[at],
+        robot=robot.name,
+        leg_names=robot.leg_names,
+        joint_names=robot.joint_names,
+        source=source,
+    )
+
+
+def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tuple[_Settings, _State]:
+    imu, joints, count = config.imu, config.joints, robot.num_joints
+    if joints.offset and len(joints.offset) != count:
+        raise GaitError(f"sensor offsets are {len(joints.offset)} numbers but {robot.name} has {count} joints")
+    if min(imu.delay, joints.delay) < 0:
+        raise GaitError("a sensor delay must be zero or more samples")
+    R_bd = lie.rotation_from_quat(robot.imu_quat_wxyz.copy())
+    # Everything constant is drawn before the first sample, so that streaming and whole episodes draw alike.
+    bias = rng.standard_normal((2, 3)) * np.array([[imu.gyro_bias], [imu.accel_bias]])
+    gain = 1.0 + joints.torque_gain * rng.standard_normal(count)
+    smoothing = 1.0 - math.exp(-2.0 * math.pi * joints.velocity_cutoff * PHYSICS_DT)
+    settings = _Settings(
+        lever=robot.imu_position.copy(),
+        R_bs=R_bd @ lie.so3_exp(np.array(imu.mounting)),
+        R_bd=R_bd,
+        noise=np.array([imu.gyro_noise, imu.accel_noise]) / math.sqrt(SAMPLE_DT),
+        walk=np.array([imu.gyro_walk, imu.accel_walk]) * math.sqrt(SAMPLE_DT),
+        limit=np.array([imu.gyro_range, imu.accel_range]),
+        offset=np.array(joints.offset) if joints.offset else np.zeros(count),
+        resolution=np.tile(joints.resolution, robot.num_legs),
+        torque_gain=gain,
+        smoothing=smoothing,
+        velocity_resolution=joints.velocity_resolution,
+        torque_resolution=joints.torque_resolution,
+        imu_delay=imu.delay,
+        joint_delay=joints.delay,
+    )
+    state = _State(
+        R=np.eye(3),
+        v=np.zeros(3),
+        bias=bias,
+        reading=np.zeros(count),
+        rate=np.zeros(count),
+        imu_line=np.zeros((imu.delay + 1, 6)),
+        joint_line=np.zeros((joints.delay + 1, 3 * count)),
+    )
+    return settings, state
