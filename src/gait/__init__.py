@@ -9,6 +9,7 @@ from gait._version import __version__
 from gait.errors import GaitError
 
 if TYPE_CHECKING:
+    from gait.io import open_log
     from gait.log import Log, Trajectory
     from gait.robots import Robot
 
@@ -17,9 +18,10 @@ _LAZY = {
     "Log": "gait.log",
     "Robot": "gait.robots",
     "Trajectory": "gait.log",
+    "open_log": "gait.io",
 }
 
-__all__ = ["GaitError", "Log", "Robot", "Trajectory", "__version__"]
+__all__ = ["GaitError", "Log", "Robot", "Trajectory", "__version__", "open_log"]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ AXES: Labels = {
 NORM_EXACT = 1e-9
 """A quaternion this close to length 1 is kept bit for bit, so that saving and loading changes nothing."""
 NORM_LIMIT = 1e-3
-"""A quaternion this close to length 1 was rounded (float32, a text file) and is scaled to length 1; beyond is an error."""
+"""A quaternion this close to length 1 was rounded (float32, a text file) and is scaled; beyond is an error."""
 
 
 @dataclass(frozen=True)

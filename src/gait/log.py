@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,9 @@ import numpy.typing as npt
 from gait import quaternions
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.errors import GaitError
-from gait.fields import AXES, LOG_FIELDS, Labels, check_field, check_time, refuse_unknown
+from gait.fields import AXES, LOG_FIELDS, Field, Labels, refuse_unknown
 from gait.noise import ImuNoise
+from gait.record import Record
 from gait.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -23,20 +25,25 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_GAP", "ImuNoise", "Log", "Trajectory"]
 
+_NAME = re.compile(r'[^\s,"#]+')
+
 MAX_GAP = 0.1
 """A pause between samples longer than this (s) is a gap: nothing sound can be interpolated or integrated over it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Log:
+class Log(Record):
     """Sensor samples of one robot on one clock. Arrays are read-only; every method returns a new Log.
 
     Rows are time; joints and legs are in the order of `joint_names` and `leg_names`. SI units, x forward, y left,
     z up. See `docs/log.md` for each field. A field that was not given is None.
     """
 
-    t: Array
-    """Time stamps (N,), seconds, strictly increasing."""
+    KIND: ClassVar[str] = "Log"
+    FIELDS: ClassVar[tuple[Field, ...]] = LOG_FIELDS
+    METADATA: ClassVar[tuple[str, ...]] = ("robot", "leg_names", "joint_names", "source")
+    LEAST_ROWS: ClassVar[int] = 2
+
     gyro: Array
     """Angular rate (N, 3), body frame, rad/s."""
     accel: Array
@@ -113,44 +120,20 @@ class Log:
             source: where the data comes from, in words.
             unknown: refused, with the nearest known field as a hint.
         """
-        refuse_unknown(unknown, [field.name for field in LOG_FIELDS], "Log")
+        given = dict(locals())
         name, legs, joints = _resolve_names(robot, leg_names, joint_names)
-        given: dict[str, Any] = locals()
         labels: Labels = {**AXES, "leg": legs, "joint": joints}
-        stamps = check_time(t, "Log", least=2)
-        arrays: dict[str, AnyArray | None] = {"t": stamps}
-        for field in LOG_FIELDS[1:]:
-            value = given[field.name]
-            if value is None and field.required:
-                raise GaitError(f"Log field {field.name} is missing: it is needed for every Log")
-            arrays[field.name] = None if value is None else check_field(field, value, stamps, labels, "Log")
-        self.__dict__.update(arrays, robot=name, leg_names=legs, joint_names=joints, source=str(source))
-
-    def __len__(self) -> int:
-        return len(self.t)
+        self._take(given, unknown, labels, robot=name, leg_names=legs, joint_names=joints, source=str(source))
 
     def __repr__(self) -> str:
         truth = ", truth" if self.has_truth else ""
         source = f", source={self.source!r}" if self.source else ""
         return f"Log({self.robot}, {len(self)} rows, {self.rate:g} Hz, {self.duration:g} s{truth}{source})"
 
-    def __eq__(self, other: object) -> bool:
-        """True if every array and every name is the same, to the last bit."""
-        if not isinstance(other, Log):
-            return NotImplemented
-        return all(_same(getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @cached_property
-    def rate(self) -> float:
-        """Samples per second: one over the median step, to the microhertz."""
-        return round(1.0 / float(np.median(np.diff(self.t))), 6)
-
     @property
-    def duration(self) -> float:
-        """Time from the first sample to the last, s."""
-        return float(self.t[-1] - self.t[0])
+    def labels(self) -> Labels:
+        """The names along each kind of axis."""
+        return {**AXES, "leg": self.leg_names, "joint": self.joint_names}
 
     @property
     def has_truth(self) -> bool:
@@ -163,19 +146,6 @@ class Log:
         vel_b = quaternions.rotate_inverse(self.need("quat_wb_wxyz"), self.need("vel_w"))
         vel_b.flags.writeable = False
         return vel_b
-
-    def need(self, name: str) -> AnyArray:
-        """The field of that name, or a GaitError that says it is missing."""
-        refuse_unknown([name], [field.name for field in LOG_FIELDS], "Log")
-        value: AnyArray | None = getattr(self, name)
-        if value is None:
-            raise GaitError(f"the log has no {name}: this step needs a log that records it")
-        return value
-
-    def replace(self, **changes: Any) -> Log:
-        """The same Log with some fields or names changed, checked again."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Log(**{**given, **changes})
 
     def gaps(self, longer_than: float = MAX_GAP) -> list[tuple[int, float]]:
         """Pauses in the clock: the row before each one and its length in seconds."""
@@ -199,7 +169,7 @@ class Log:
                 f"slice from {t0} to {t1} s leaves {max(last - first, 0)} rows: the log runs from"
                 f" {self.t[0]:.9g} to {self.t[-1]:.9g} s and two rows are needed"
             )
-        return self._each(lambda _, array: array[first:last])
+        return self._each(lambda _, array: np.asarray(array[first:last]))
 
     def reorder(self, robot: str | Path | Robot) -> Log:
         """The same data with joints and legs in the robot's order, matched by name.
@@ -213,12 +183,12 @@ class Log:
         if (name, legs, joints) == (self.robot, self.leg_names, self.joint_names):
             return self
         by_axis = {"joint": _find(joints, self.joint_names, "joint", name)}
-        if any("leg" in field.axes and getattr(self, field.name) is not None for field in LOG_FIELDS):
+        if any("leg" in field.axes and field.name in self.arrays() for field in self.FIELDS):
             by_axis["leg"] = _find(legs, self.leg_names, "leg", name)
 
         def pick(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
             index = by_axis.get(axes[0]) if axes else None
-            return array if index is None else array[:, index]
+            return array if index is None else np.asarray(array[:, index])
 
         return self._each(pick, robot=name, leg_names=legs, joint_names=joints)
 
@@ -243,28 +213,30 @@ class Log:
         if not (np.isfinite(rate) and rate > 0.0):
             raise GaitError(f"cannot resample to {rate} Hz: give a rate above 0")
         self.require_no_gaps(max_gap)
-        # A hair of tolerance, so that rounding neither drops the last sample nor looks one sample back.
-        hair = 1e-9
+        # Stamps a hair apart are one instant: rounding must neither drop the last sample nor look one sample back.
+        # Seconds since 1970 are themselves rounded to 0.2 us.
+        hair = max(1e-6 / max(rate, self.rate), 4.0 * float(np.spacing(np.abs(self.t).max())))
         count = int(np.floor((self.duration + hair) * rate)) + 1
         if count < 2:
             raise GaitError(f"cannot resample {self.duration:g} s of data to {rate} Hz: give a higher rate")
         t = np.minimum(self.t[0] + np.arange(count) / rate, self.t[-1])
-        before = np.clip(np.searchsorted(self.t, t + hair, side="right") - 1, 0, len(self) - 2)
-        part = (t - self.t[before]) / (self.t[before + 1] - self.t[before])
-        part = np.clip(part, 0.0, 1.0)
         held = np.searchsorted(self.t, t + hair, side="right") - 1
+        before = np.minimum(held, len(self) - 2)
+        step = self.t[before + 1] - self.t[before]
+        part = np.clip((t - self.t[before]) / step, 0.0, 1.0)
+        part = np.where(np.abs(part - np.rint(part)) * step <= hair, np.rint(part), part)
 
         def sample(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
             if array is self.t:
-                return t
+                return np.asarray(t)
             if array.dtype == np.bool_:
-                return array[held]
+                return np.asarray(array[held])
             start, end = array[before], array[before + 1]
             if axes == ("wxyz",):
                 return quaternions.slerp(start, end, part)
             weight = part.reshape(-1, *[1] * (array.ndim - 1))
-            # This form returns the samples themselves, to the last bit, where the two clocks meet.
-            return np.where(weight == 1.0, end, start + weight * (end - start))
+            # Where the two clocks meet, the samples themselves come back, to the last bit.
+            return np.asarray(np.where(weight == 1.0, end, start + weight * (end - start)))
 
         return self._each(sample)
 
@@ -275,22 +247,27 @@ class Log:
 
     def save(self, path: str | Path) -> None:
         """Write the native `.npz`, in one piece or not at all."""
-        from gait.io.npz import NpzFormat
+        from gait.io.npz import Npz
 
-        NpzFormat.write_log(self, Path(path))
+        Npz().write(self, Path(path))
 
     @staticmethod
     def load(path: str | Path) -> Log:
-        """Read the native `.npz`; `gait.open_log` reads other formats too."""
-        from gait.io.npz import NpzFormat
+        """Read a file of any known format, as `gait.open_log` does."""
+        from gait.io import open_log
 
-        return NpzFormat.read_log(Path(path))
+        return open_log(path)
 
-    def _each(self, change: Any, **names: Any) -> Log:
-        arrays = {field.name: (field.axes, getattr(self, field.name)) for field in LOG_FIELDS}
-        changed = {key: change(axes, array) for key, (axes, array) in arrays.items() if array is not None}
-        absent = {key: None for key, (_, array) in arrays.items() if array is None}
-        return self.replace(**changed, **absent, **names)
+    def to_csv(self, path: str | Path) -> None:
+        """Write every field as text, one column each; see `docs/log.md` for their names."""
+        from gait.io.csv import Csv
+
+        Csv().write(self, Path(path))
+
+    def _each(self, change: Callable[[tuple[str, ...], AnyArray], AnyArray], **names: Any) -> Log:
+        """The Log with `change(axes, array)` in the place of every array that is there."""
+        axes = {field.name: field.axes for field in self.FIELDS}
+        return self.replace(**{name: change(axes[name], array) for name, array in self.arrays().items()}, **names)
 
 
 def _resolve_names(
@@ -320,8 +297,8 @@ def _names_of(robot: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
 
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
-        raise GaitError(f"Log {what} must be a list of names, got {names!r}")
+    if isinstance(names, str) or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        raise GaitError(f"Log {what} must be a list of names without spaces, commas, quotes or #, got {names!r}")
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise GaitError(f"Log {what} has '{twice[0]}' twice: every name must be its own")
@@ -337,9 +314,3 @@ def _find(wanted: Sequence[str], present: Sequence[str], kind: str, robot: str) 
             f"the log has no {kind} '{missing[0]}' that {robot} needs; it has {', '.join(present)}: rename with {fix}"
         )
     return [present.index(name) for name in wanted]
-
-
-def _same(a: object, b: object) -> bool:
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.shape == b.shape and a.tobytes() == b.tobytes()
-    return a is b if a is None or b is None or isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else a == b

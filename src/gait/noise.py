@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -36,11 +37,11 @@ class ImuNoise:
     def __post_init__(self) -> None:
         for name in ("gyro_std", "accel_std", "gyro_bias_std", "accel_bias_std", "gyro_walk", "accel_walk"):
             value = getattr(self, name)
-            if not (np.isscalar(value) and np.isfinite(value) and value >= 0.0):
+            if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
                 raise GaitError(f"ImuNoise {name} is {value!r}: give a finite number of at least 0")
         for name in ("gyro_bias", "accel_bias"):
-            value = np.asarray(getattr(self, name))
-            if value.shape != (3,) or not np.isfinite(value).all():
+            bias = np.asarray(getattr(self, name))
+            if bias.shape != (3,) or bias.dtype.kind not in "fiu" or not np.isfinite(bias).all():
                 raise GaitError(f"ImuNoise {name} is {getattr(self, name)!r}: give three finite numbers")
 
     def biases(self, t: Array, seed: int) -> tuple[Array, Array]:

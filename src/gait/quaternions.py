@@ -23,7 +23,7 @@ def rotate_inverse(quat_wxyz: Array, vector: Array) -> Array:
 def slerp(start: Array, end: Array, part: Array) -> Array:
     """Rotations on the shortest arcs from `start` to `end` (N, 4), at `part` (N,) between 0 and 1."""
     dot = np.einsum("ij,ij->i", start, end)
-    end = np.where(dot[:, None] < 0.0, -end, end)
+    given, end = end, np.where(dot[:, None] < 0.0, -end, end)
     # The half-angle from the chord keeps its digits where the two are nearly equal; acos of the dot does not.
     angle = 2.0 * np.arcsin(np.minimum(0.5 * np.linalg.norm(end - start, axis=1), 1.0))
     safe = np.where(angle < 1e-8, 1.0, angle)
@@ -31,5 +31,8 @@ def slerp(start: Array, end: Array, part: Array) -> Array:
     a = np.where(angle < 1e-8, 1.0 - part, np.sin((1.0 - part) * safe) / sine)
     b = np.where(angle < 1e-8, part, np.sin(part * safe) / sine)
     between = a[:, None] * start + b[:, None] * end
-    turned: Array = between / np.linalg.norm(between, axis=1, keepdims=True)
+    between /= np.linalg.norm(between, axis=1, keepdims=True)
+    # At the two ends nothing is rounded, so what was recorded comes back as it was.
+    between = np.where(part[:, None] == 0.0, start, between)
+    turned: Array = np.where(part[:, None] == 1.0, given, between)
     return turned

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntFlag
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from gait import quaternions
-from gait.arrays import AnyArray, Array
-from gait.errors import GaitError
-from gait.fields import AXES, TRAJECTORY_FIELDS, check_field, check_time, refuse_unknown
+from gait.arrays import Array
+from gait.fields import AXES, TRAJECTORY_FIELDS, Field
+from gait.record import Record
 
 
 class Health(IntFlag):
@@ -37,14 +36,17 @@ class Health(IntFlag):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Trajectory:
+class Trajectory(Record):
     """State and covariance over time. Arrays are read-only; a field that was not given is None.
 
     SI units; world z is up. See `docs/log.md` for each field and for what the covariances mean.
     """
 
-    t: Array
-    """Time stamps (N,), seconds, strictly increasing."""
+    KIND: ClassVar[str] = "Trajectory"
+    FIELDS: ClassVar[tuple[Field, ...]] = TRAJECTORY_FIELDS
+    METADATA: ClassVar[tuple[str, ...]] = ("source",)
+    LEAST_ROWS: ClassVar[int] = 1
+
     quat_wb_wxyz: Array
     """Rotation from body to world (N, 4)."""
     vel_w: Array
@@ -83,21 +85,45 @@ class Trajectory:
         **unknown: object,
     ) -> None:
         """Check and take over the arrays; see the fields for their meaning."""
-        refuse_unknown(unknown, [field.name for field in TRAJECTORY_FIELDS], "Trajectory")
-        given: dict[str, Any] = locals()
-        stamps = check_time(t, "Trajectory", least=1)
-        arrays: dict[str, AnyArray | None] = {"t": stamps}
-        for field in TRAJECTORY_FIELDS[1:]:
-            value = given[field.name]
-            if value is None and field.required:
-                raise GaitError(f"Trajectory field {field.name} is missing: it is needed for every Trajectory")
-            arrays[field.name] = None if value is None else check_field(field, value, stamps, AXES, "Trajectory")
-        if arrays["vel_b"] is None:
-            quat, velocity = arrays["quat_wb_wxyz"], arrays["vel_w"]
-            assert quat is not None and velocity is not None
-            arrays["vel_b"] = quaternions.rotate_inverse(quat, velocity)
-            arrays["vel_b"].flags.writeable = False
-        self.__dict__.update(arrays, source=str(source))
+        given = dict(locals())
+        self._take(given, unknown, AXES, source=str(source))
+        if given["vel_b"] is None:
+            derived = quaternions.rotate_inverse(self.quat_wb_wxyz, self.vel_w)
+            derived.flags.writeable = False
+            self.__dict__["vel_b"] = derived
 
-    def __len__(self) -> int:
-        return len(self.t)
+    def __repr__(self) -> str:
+        source = f", source={self.source!r}" if self.source else ""
+        return f"Trajectory({len(self)} rows, {self.rate:g} Hz, {self.duration:g} s{source})"
+
+    def save(self, path: str | Path) -> None:
+        """Write the native `.npz`, in one piece or not at all."""
+        from gait.io.npz import Npz
+
+        Npz().write(self, Path(path))
+
+    @staticmethod
+    def load(path: str | Path) -> Trajectory:
+        """Read the native `.npz`, a CSV file or a TUM file."""
+        from gait.io import open_trajectory
+
+        return open_trajectory(path)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write every field as text, one column each; see `docs/log.md` for their names."""
+        from gait.io.csv import Csv
+
+        Csv().write(self, Path(path))
+
+    def to_tum(self, path: str | Path) -> None:
+        """Write time, position and rotation for evo and its like: `t x y z qx qy qz qw`."""
+        from gait.io.tum import Tum
+
+        Tum().write(self, Path(path))
+
+    @staticmethod
+    def from_tum(path: str | Path) -> Trajectory:
+        """Read a TUM file. It has no velocity, so `vel_w` is the central difference of the positions."""
+        from gait.io.tum import Tum
+
+        return Tum().read(Path(path))

@@ -1,0 +1,82 @@
+"""Files in and out. A format is one small class; which one a file is, its content tells."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gait.errors import GaitError
+from gait.io.csv import Csv
+from gait.io.format import Format, reason
+from gait.io.npz import Npz
+from gait.io.tum import Tum
+from gait.log import Log
+from gait.trajectory import Trajectory
+
+__all__ = ["FORMATS", "Format", "open_any", "open_log", "open_trajectory", "save"]
+
+FORMATS: tuple[Format, ...] = (Npz(), Csv(), Tum())
+"""Every format, in the order in which a file is offered to them."""
+
+_HEAD = 65536
+
+
+def open_log(path: str | Path) -> Log:
+    """Read a Log from a file of any known format.
+
+    Args:
+        path: a native `.npz` or a CSV file.
+
+    Raises:
+        GaitError: if there is no such file, or it holds something else.
+    """
+    record = open_any(path)
+    if not isinstance(record, Log):
+        raise GaitError(f"{path} holds a Trajectory, not a Log: give a file with IMU and joint data")
+    return record
+
+
+def open_trajectory(path: str | Path) -> Trajectory:
+    """Read a Trajectory from a native `.npz`, a CSV or a TUM file."""
+    record = open_any(path)
+    if not isinstance(record, Trajectory):
+        raise GaitError(f"{path} holds a Log, not a Trajectory: give the output of an estimator")
+    return record
+
+
+def open_any(path: str | Path) -> Log | Trajectory:
+    """Read whatever a file holds."""
+    path = Path(path)
+    head = _head(path)
+    for candidate in FORMATS:
+        if candidate.matches(head):
+            return candidate.read(path)
+    known = ", ".join(candidate.name for candidate in FORMATS)
+    raise GaitError(f"{path} is in no format that gait knows ({known}): see docs/log.md for how to convert it")
+
+
+def save(record: Log | Trajectory, path: str | Path) -> None:
+    """Write a Log or a Trajectory in the format that the ending of the file's name asks for."""
+    path = Path(path)
+    for candidate in FORMATS:
+        if path.suffix.lower() in candidate.suffixes:
+            return candidate.write(record, path)
+    endings = ", ".join(suffix for candidate in FORMATS for suffix in candidate.suffixes)
+    raise GaitError(f"cannot tell the format of {path} from its name: end it with one of {endings}")
+
+
+def _head(path: Path) -> bytes:
+    if path.is_dir():
+        raise GaitError(f"{path} is a folder: give a file in it")
+    if not os.path.lexists(path):
+        raise GaitError(f"there is no file {path}: check the name")
+    try:
+        if path.exists() and not path.is_file():
+            raise GaitError(f"{path} is not a regular file: save it to one first")
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+    if not head.strip():
+        raise GaitError(f"{path} is empty: record or copy it again")
+    return head

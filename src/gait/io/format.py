@@ -1,0 +1,76 @@
+"""What a file format is: one small class that knows its files, reads them and writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from gait.arrays import AnyArray
+from gait.errors import GaitError
+from gait.fields import refuse_unknown
+from gait.log import Log
+from gait.record import Record
+from gait.trajectory import Trajectory
+
+VERSION = 1
+"""Version of the native layout; a file of a later one is refused with a word on upgrading."""
+
+KINDS: dict[str, type[Log] | type[Trajectory]] = {"log": Log, "trajectory": Trajectory}
+
+
+class Format(Protocol):
+    """A file format. Add one to `gait.io.FORMATS` and every verb can read it."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    """File endings that ask for this format when writing."""
+
+    def matches(self, head: bytes) -> bool:
+        """Whether a file that begins like this is of the format."""
+
+    def read(self, path: Path) -> Log | Trajectory:
+        """Read a file; anything wrong with it is a GaitError of one sentence."""
+
+    def write(self, record: Log | Trajectory, path: Path) -> None:
+        """Write a file, whole or not at all."""
+
+
+def header(record: Record, **more: object) -> str:
+    """One line of JSON: what the file holds, and everything beside the arrays."""
+    kind = next(name for name, kind in KINDS.items() if isinstance(record, kind))
+    return json.dumps({"gait": kind, "version": VERSION, **record.metadata(), **more})
+
+
+def parse_header(text: str, where: str) -> tuple[type[Log] | type[Trajectory], dict[str, Any]]:
+    """The kind of record a header promises, and the rest of it as keyword arguments."""
+    try:
+        tree = json.loads(text)
+        kind, version = KINDS[tree.pop("gait")], tree.pop("version")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise GaitError(f"{where} has a header that gait did not write: convert the file again") from None
+    if version != VERSION:
+        raise GaitError(f"{where} has layout version {version}, this gait reads {VERSION}: upgrade gait")
+    unknown = [name for name in tree if name not in (*kind.METADATA, "rows")]
+    if unknown:
+        raise GaitError(f"{where} has '{unknown[0]}' in its header, which gait does not know: upgrade gait")
+    return kind, tree
+
+
+def build(
+    kind: type[Log] | type[Trajectory], arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any], where: str
+) -> Log | Trajectory:
+    """Make the record from the parts of a file; what is wrong with them is said with the file's name."""
+    try:
+        refuse_unknown(arrays, [field.name for field in kind.FIELDS], kind.KIND)
+        absent = {field.name: None for field in kind.FIELDS if field.name not in arrays}
+        given: dict[str, Any] = {**absent, **arrays, **metadata}
+        return kind(**given)
+    except GaitError as error:
+        raise GaitError(f"{where}: {error}") from None
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in lower case words."""
+    return (error.strerror or str(error)).lower()

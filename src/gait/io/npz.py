@@ -1,0 +1,57 @@
+"""The native file: a `.npz` of plain arrays and a JSON header; nothing in it is ever unpickled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gait.arrays import AnyArray
+from gait.errors import GaitError
+from gait.io import clock
+from gait.io.atomic import atomic_path
+from gait.io.format import build, header, parse_header, reason
+from gait.log import Log
+from gait.trajectory import Trajectory
+
+
+class Npz:
+    """Exact: what is loaded equals what was saved, to the last bit."""
+
+    name = "npz"
+    suffixes: tuple[str, ...] = (".npz",)
+
+    def matches(self, head: bytes) -> bool:
+        """A zip archive."""
+        return head.startswith(b"PK")
+
+    def read(self, path: Path) -> Log | Trajectory:
+        """Read a Log or a Trajectory that gait wrote."""
+        arrays = _load(path)
+        text = arrays.pop("header", None)
+        if text is None or text.dtype.kind != "U":
+            raise GaitError(
+                f"{path} is an npz that gait did not write: build gait.Log(...) from its arrays and save that instead"
+            )
+        kind, metadata = parse_header(str(text), str(path))
+        arrays["t"] = clock.unpack(arrays, str(path))
+        return build(kind, arrays, metadata, str(path))
+
+    def write(self, record: Log | Trajectory, path: Path) -> None:
+        """Write every array and the header."""
+        arrays: dict[str, Any] = {"header": np.array(header(record)), **clock.pack(record.t)}
+        arrays.update({name: array for name, array in record.arrays().items() if name != "t"})
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **arrays)
+
+
+def _load(path: Path) -> dict[str, AnyArray]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except OSError as error:
+        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+    except Exception:
+        # Zip, zlib and numpy each fail in ways of their own on bytes that are not theirs.
+        raise GaitError(f"{path} is damaged or cut short: copy or record it again") from None

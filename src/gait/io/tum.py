@@ -1,0 +1,54 @@
+"""TUM: `t x y z qx qy qz qw` on each line, as evo and most trajectory tools read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from gait.errors import GaitError
+from gait.io import table
+from gait.io.atomic import atomic_path
+from gait.log import Log
+from gait.trajectory import Trajectory
+
+_COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
+
+
+class Tum:
+    """Pose only. Nanoseconds in time, 15 decimals in the rest: rounding is far below any sensor."""
+
+    name = "tum"
+    suffixes: tuple[str, ...] = (".tum", ".txt")
+
+    def matches(self, head: bytes) -> bool:
+        """Text whose first line that is no comment is eight numbers."""
+        lines = head.decode("utf-8", errors="replace").splitlines()
+        first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+        try:
+            return len([float(value) for value in first.split()]) == len(_COLUMNS)
+        except ValueError:
+            return False
+
+    def read(self, path: Path) -> Trajectory:
+        """Read a trajectory; its velocity is the central difference of the positions."""
+        path = Path(path)
+        values = table.parse(path, table.read_lines(path), 0, _COLUMNS, None)
+        t = values["t"]
+        pos_w = np.stack([values[name] for name in ("x", "y", "z")], axis=1)
+        quat = np.stack([values[name] for name in ("qw", "qx", "qy", "qz")], axis=1)
+        if len(t) < 2:
+            raise GaitError(f"{path} has one pose: two are needed to tell a velocity")
+        try:
+            at_rest = Trajectory(t=t, pos_w=pos_w, quat_wb_wxyz=quat, vel_w=np.zeros_like(pos_w))
+        except GaitError as error:
+            raise GaitError(f"{path}: {error}") from None
+        vel_w = np.gradient(pos_w, t, axis=0)
+        return at_rest.replace(vel_w=vel_w, vel_b=None, source=f"{path.name}, velocity from positions")
+
+    def write(self, record: Log | Trajectory, path: Path) -> None:
+        """Write the poses; of a Log, those of its ground truth."""
+        quat, pos_w = record.need("quat_wb_wxyz"), record.need("pos_w")
+        rows = np.column_stack((record.t, pos_w, quat[:, 1:], quat[:, :1]))
+        with atomic_path(path) as temporary:
+            np.savetxt(temporary, rows, fmt=["%.9f"] + ["%.15f"] * 7, header=" ".join(_COLUMNS))
