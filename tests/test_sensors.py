@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gait import GaitError, Log, Robot, lie
-from gait.sim.sensors import GRAVITY, SAMPLE_DT, STRIDE, ImuConfig, JointConfig, SensorConfig, SensorStream, sense
+from gait.sim.sensing import GRAVITY, SAMPLE_DT, STRIDE
+from gait.sim.sensors import ImuConfig, JointConfig, SensorConfig, SensorStream, sense
 
 EXACT = SensorConfig()
 BAD = SensorConfig(
@@ -84,8 +85,13 @@ def raw() -> SimpleNamespace:
     return synthetic()
 
 
+@pytest.fixture(scope="module")
+def long_raw() -> SimpleNamespace:
+    return synthetic(20.0)
+
+
 def strapdown(raw: SimpleNamespace, log: Log, robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The filter's integrator from the true state at the first sample: R, velocity and position of the base at the end."""
+    """The filter's integrator from the true state at the first sample: R, velocity, position of the base at the end."""
     first, last, lever = STRIDE, STRIDE * len(log), robot.imu_position
     R = lie.rotation_from_quat(raw.quat_wb_wxyz[first])
     v = raw.vel_w[first] + R @ np.cross(raw.omega_b[first], lever)
@@ -149,8 +155,8 @@ def test_imu_axes_follow_the_robot_description(go1: Robot, raw: SimpleNamespace)
     assert np.allclose(wrong.gyro @ lie.so3_exp(error).T, straight.gyro, atol=1e-9)
 
 
-def test_strapdown_of_exact_data_returns_the_true_pose(go1: Robot) -> None:
-    raw = synthetic(20.0)
+def test_strapdown_of_exact_data_returns_the_true_pose(go1: Robot, long_raw: SimpleNamespace) -> None:
+    raw = long_raw
     log = sense(raw, go1, EXACT, rng())
     R, v, p = strapdown(raw, log, go1)
     assert np.allclose(R, lie.rotation_from_quat(raw.quat_wb_wxyz[-1]), atol=1e-9)
@@ -171,8 +177,8 @@ def test_stream_and_whole_episode_agree_to_the_last_bit(go1: Robot, raw: SimpleN
         assert np.array_equal(streamed, getattr(log, name)), name
 
 
-def test_noise_bias_and_walk_have_the_configured_size(go1: Robot) -> None:
-    raw = synthetic(20.0)
+def test_noise_bias_and_walk_have_the_configured_size(go1: Robot, long_raw: SimpleNamespace) -> None:
+    raw = long_raw
     exact = sense(raw, go1, EXACT, rng())
     white = sense(raw, go1, SensorConfig(imu=ImuConfig(gyro_noise=2e-4, accel_noise=2e-3)), rng())
     root = math.sqrt(500.0)

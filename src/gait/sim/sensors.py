@@ -1,7 +1,7 @@
 """Sensors: from exact 1 kHz truth to what an IMU and twelve drives report at 500 Hz.
 
-One compiled step, `_advance`, serves whole episodes (`sense`) and closed loops (`SensorStream`), so both see the same
-numbers. Everything off gives exact data: the IMU averages are those which carry the filter's integrator
+One compiled step, `sensing.advance`, serves whole episodes (`sense`) and closed loops (`SensorStream`), so both see
+the same numbers. Everything off gives exact data: the IMU averages are those which carry the filter's integrator
 
     R+ = R exp(w dt),  v+ = v + (R Gamma1(w dt) a + g) dt,  p+ = p + v dt + (R Gamma2(w dt) a + g / 2) dt^2
 
@@ -17,22 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gait import lie
-from gait._compile import compiled
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.log import Log
 from gait.robots import Robot
+from gait.sim.sensing import IMU_DRAWS, PHYSICS_DT, SAMPLE_DT, STRIDE, Settings, State, advance, advance_all, start
 
 if TYPE_CHECKING:
     from gait.sim.episode import RawEpisode
-
-GRAVITY = 9.81
-PHYSICS_DT = 0.001
-"""Time between two rows of truth, s."""
-STRIDE = 2
-"""Rows of truth to one sample: 500 Hz."""
-SAMPLE_DT = STRIDE * PHYSICS_DT
-_IMU_DRAWS = 12
 
 
 @dataclass(frozen=True)
@@ -105,160 +97,6 @@ class SensorSample(NamedTuple):
     tau: Array
 
 
-class _Settings(NamedTuple):
-    """The configuration in the form the compiled step takes; joint arrays are (J,)."""
-
-    lever: Array
-    """Position of the IMU in the base (3,)."""
-    R_bs: Array
-    """True axes of the IMU in the base (3, 3)."""
-    R_bd: Array
-    """Axes of the IMU in the base as described (3, 3): readings are turned into the base frame with it."""
-    noise: Array
-    """Standard deviation of gyro and accelerometer noise in one sample (2,)."""
-    walk: Array
-    """Standard deviation of a bias step (2,)."""
-    limit: Array
-    """Saturation (2,)."""
-    offset: Array
-    resolution: Array
-    torque_gain: Array
-    smoothing: float
-    """Share of the newest difference in the velocity; 0 means the true velocity."""
-    velocity_resolution: float
-    torque_resolution: float
-    imu_delay: int
-    joint_delay: int
-
-
-class _State(NamedTuple):
-    """What the sensors remember; changed in place."""
-
-    R: Array
-    """Orientation of the IMU at the last sample (3, 3)."""
-    v: Array
-    """Velocity of the IMU at the last sample (3,)."""
-    bias: Array
-    """Gyro and accelerometer bias (2, 3)."""
-    reading: Array
-    """Angle readings one row ago (J,)."""
-    rate: Array
-    """Filtered velocity (J,)."""
-    imu_line: Array
-    """Readings on their way (delay + 1, 6), newest at `count` modulo its length."""
-    joint_line: Array
-    """The same for angle, velocity and torque (delay + 1, 3 J)."""
-
-
-@compiled()
-def _round_to(value: float, step: float) -> float:
-    return value if step <= 0.0 else math.floor(value / step + 0.5) * step
-
-
-@compiled()
-def _imu_pose(s: _Settings, quat: Array, vel_w: Array, omega_b: Array) -> tuple[Array, Array]:
-    """Orientation (3, 3) and world velocity (3,) of the IMU from those of the base."""
-    R_wb = lie.rotation_from_quat(quat)
-    w, r = omega_b, s.lever
-    swing = np.array([w[1] * r[2] - w[2] * r[1], w[2] * r[0] - w[0] * r[2], w[0] * r[1] - w[1] * r[0]])
-    return R_wb @ s.R_bs, vel_w + R_wb @ swing
-
-
-@compiled()
-def _inertial(s: _Settings, m: _State, R: Array, v: Array, draws: Array, out: Array) -> None:
-    """The average rate and specific force since the last sample, with the sensor's errors, in base axes (6,)."""
-    turn = lie.so3_log(np.ascontiguousarray(m.R.T) @ R)
-    force_w = (v - m.v) / SAMPLE_DT
-    force_w[2] += GRAVITY
-    exact = np.empty((2, 3))
-    exact[0] = turn / SAMPLE_DT
-    exact[1] = lie.so3_left_jacobian_inverse(turn) @ (np.ascontiguousarray(m.R.T) @ force_w)
-    m.R[:] = R
-    m.v[:] = v
-    for i in range(2):
-        reading = np.empty(3)
-        for j in range(3):
-            value = exact[i, j] + m.bias[i, j] + s.noise[i] * draws[3 * i + j]
-            reading[j] = min(max(value, -s.limit[i]), s.limit[i])
-            m.bias[i, j] += s.walk[i] * draws[6 + 3 * i + j]
-        out[3 * i : 3 * i + 3] = s.R_bd @ reading
-
-
-@compiled()
-def _start(s: _Settings, m: _State, quat: Array, vel_w: Array, omega_b: Array, q: Array, dq: Array) -> None:
-    """Row 0: the state before the first interval."""
-    R, v = _imu_pose(s, quat, vel_w, omega_b)
-    m.R[:] = R
-    m.v[:] = v
-    m.rate[:] = dq
-    for j in range(q.size):
-        m.reading[j] = _round_to(q[j] + s.offset[j], s.resolution[j])
-
-
-@compiled()
-def _advance(
-    s: _Settings,
-    m: _State,
-    row: int,
-    quat: Array,
-    vel_w: Array,
-    omega_b: Array,
-    q: Array,
-    dq: Array,
-    tau: Array,
-    draws: Array,
-    imu: Array,
-    joints: Array,
-) -> bool:
-    """Take row number `row` (1, 2, ...) of truth; True if a sample is complete, then in `imu` (6,) and `joints` (3 J,).
-
-    Readings older than the first sample do not exist: until the delay is over, the first one is repeated.
-    """
-    count = q.size
-    for j in range(count):
-        reading = _round_to(q[j] + s.offset[j], s.resolution[j])
-        if s.smoothing > 0.0:
-            m.rate[j] += s.smoothing * ((reading - m.reading[j]) / PHYSICS_DT - m.rate[j])
-        else:
-            m.rate[j] = dq[j]
-        m.reading[j] = reading
-    if row % STRIDE != 0:
-        return False
-    sample = row // STRIDE - 1
-    slot = sample % m.imu_line.shape[0]
-    R, v = _imu_pose(s, quat, vel_w, omega_b)
-    _inertial(s, m, R, v, draws, m.imu_line[slot])
-    imu[:] = m.imu_line[max(sample - s.imu_delay, 0) % m.imu_line.shape[0]]
-    slot = sample % m.joint_line.shape[0]
-    for j in range(count):
-        m.joint_line[slot, j] = m.reading[j]
-        m.joint_line[slot, count + j] = _round_to(m.rate[j], s.velocity_resolution)
-        m.joint_line[slot, 2 * count + j] = _round_to(tau[j] * s.torque_gain[j], s.torque_resolution)
-    joints[:] = m.joint_line[max(sample - s.joint_delay, 0) % m.joint_line.shape[0]]
-    return True
-
-
-@compiled()
-def _advance_all(
-    s: _Settings,
-    m: _State,
-    quat: Array,
-    vel_w: Array,
-    omega_b: Array,
-    q: Array,
-    dq: Array,
-    tau: Array,
-    draws: Array,
-    imu: Array,
-    joints: Array,
-) -> None:
-    """All rows of an episode; row 0 only starts the sensors."""
-    _start(s, m, quat[0], vel_w[0], omega_b[0], q[0], dq[0])
-    for row in range(1, q.shape[0]):
-        k = (row - 1) // STRIDE
-        _advance(s, m, row, quat[row], vel_w[row], omega_b[row], q[row], dq[row], tau[row], draws[k], imu[k], joints[k])
-
-
 class SensorStream:
     """The sensors of a robot that is being simulated, for an estimator in the loop.
 
@@ -271,7 +109,7 @@ class SensorStream:
         self._row = -1
         self._imu = np.empty(6)
         self._joints = np.empty(3 * robot.num_joints)
-        self._draws = np.zeros(_IMU_DRAWS)
+        self._draws = np.zeros(IMU_DRAWS)
 
     def step(
         self, quat_wb_wxyz: Array, vel_w: Array, omega_b: Array, q: Array, dq: Array, q_des: Array, tau: Array
@@ -286,11 +124,11 @@ class SensorStream:
         given = (quat_wb_wxyz, vel_w, omega_b, q, dq, tau)
         quat, vel, omega, angle, rate, torque = (np.array(x, dtype=np.float64) for x in given)
         if self._row == 0:
-            _start(self._settings, self._state, quat, vel, omega, angle, rate)
+            start(self._settings, self._state, quat, vel, omega, angle, rate)
             return None
         if self._row % STRIDE == 0:
-            self._draws = self._rng.standard_normal(_IMU_DRAWS)
-        done = _advance(
+            self._draws = self._rng.standard_normal(IMU_DRAWS)
+        done = advance(
             self._settings, self._state, self._row, quat, vel, omega, angle, rate, torque, self._draws,
             self._imu, self._joints,
         )  # fmt: skip
@@ -322,13 +160,13 @@ def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Ge
     if samples < 2:
         raise GaitError(f"an episode of {len(raw.t)} rows is too short for sensors: simulate at least 10 ms")
     settings, state = _prepare(robot, config, rng)
-    draws = rng.standard_normal((samples, _IMU_DRAWS))
+    draws = rng.standard_normal((samples, IMU_DRAWS))
     count = robot.num_joints
     imu, joints = np.empty((samples, 6)), np.empty((samples, 3 * count))
     rows = slice(0, 1 + samples * STRIDE)
     given = (raw.quat_wb_wxyz, raw.vel_w, raw.omega_b, raw.q, raw.dq, raw.tau)
     quat, vel, omega, q, dq, tau = (np.array(x[rows]) for x in given)
-    _advance_all(settings, state, quat, vel, omega, q, dq, tau, draws, imu, joints)
+    advance_all(settings, state, quat, vel, omega, q, dq, tau, draws, imu, joints)
     at = slice(STRIDE, 1 + samples * STRIDE, STRIDE)
     return Log(
         t=raw.t[at],
@@ -351,7 +189,7 @@ def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Ge
     )
 
 
-def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tuple[_Settings, _State]:
+def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tuple[Settings, State]:
     imu, joints, count = config.imu, config.joints, robot.num_joints
     if joints.offset and len(joints.offset) != count:
         raise GaitError(f"sensor offsets are {len(joints.offset)} numbers but {robot.name} has {count} joints")
@@ -362,7 +200,7 @@ def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tu
     bias = rng.standard_normal((2, 3)) * np.array([[imu.gyro_bias], [imu.accel_bias]])
     gain = 1.0 + joints.torque_gain * rng.standard_normal(count)
     smoothing = 1.0 - math.exp(-2.0 * math.pi * joints.velocity_cutoff * PHYSICS_DT)
-    settings = _Settings(
+    settings = Settings(
         lever=robot.imu_position.copy(),
         R_bs=R_bd @ lie.so3_exp(np.array(imu.mounting)),
         R_bd=R_bd,
@@ -378,7 +216,7 @@ def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tu
         imu_delay=imu.delay,
         joint_delay=joints.delay,
     )
-    state = _State(
+    state = State(
         R=np.eye(3),
         v=np.zeros(3),
         bias=bias,
