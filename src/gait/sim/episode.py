@@ -1,130 +1,31 @@
-"""Episodes: everything that happens to one robot from start to end, drawn from one seed."""
+"""Episodes: one robot in one world from start to end, every millisecond recorded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
+import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import Array, BoolArray
-from gait.sim.commands import Command, CommandRanges, Push, random_pushes, random_schedule
-from gait.sim.gaits import find_gait
+from gait.errors import GaitError
+from gait.robots import Robot
+from gait.sim.commands import check_schedule
+from gait.sim.controller import Controller, ControllerConfig
+from gait.sim.gaits import find_gait, gait_id
+from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
+from gait.sim.stationary import STATIONARY, RandomTargets
+from gait.sim.stepping import (
+    COMMAND, CONTACT_FORCE, DQ, FORCE, GAIT, OMEGA, POS, Q_DES, QUAT, TAU, VEL, WIDTH, Q, actuate, feet_of_rows,
+)  # fmt: skip
 from gait.sim.terrain import find_terrain
+from gait.sim.world import TIMESTEP, Build, build_model, scaled_robot, stand_state
 
-
-@dataclass(frozen=True)
-class EpisodeConfig:
-    """One episode. All randomness of its settings is already drawn: config and seed make the episode."""
-
-    robot: str = "go1"
-    """Name of a robot, or the path of its YAML file."""
-    gait: str = "trot"
-    """Gait at the start; commands may change it. `stationary` follows random joint targets instead of walking."""
-    terrain: str = "flat"
-    """Kind of ground; see `gait.sim.terrain.TERRAINS`."""
-    seconds: float = 10.0
-    """Length of the recording."""
-    settle: float = 1.5
-    """Seconds simulated before the recording starts: the robot stands up to speed."""
-    friction: float | None = None
-    """Sliding friction of the ground; None takes the terrain's own."""
-    slippery_friction: float = 0.15
-    """Sliding friction of the slippery half of the terrain `circular`."""
-    restitution: float = 0.0
-    """Share of the speed a foot keeps when it bounces off the ground."""
-    contact_stiffness: float = 1.0
-    """Stiffness of the ground contact relative to the usual."""
-    payload_mass: float = 0.0
-    """Kilograms added to the base."""
-    payload_position: tuple[float, float, float] = (0.0, 0.0, 0.08)
-    """Where the payload sits, in the base frame."""
-    com_shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Shift of the base's own centre of mass."""
-    motor_strength: float = 1.0
-    """Torque that acts relative to the torque that is asked for."""
-    motor_time_constant: float = 0.0
-    """First-order lag of the joint torque in seconds; 0 is none."""
-    joint_friction: float = 1.0
-    """Dry friction of the joints relative to the published one."""
-    joint_damping: float = 1.0
-    """Viscous friction of the joints relative to the published one."""
-    link_scale: tuple[tuple[float, float, float], ...] | None = None
-    """True lengths of the hip, thigh and calf links of each leg relative to what the controller believes."""
-    kp: float = 40.0
-    """Position gain of the joint PD, in N m/rad."""
-    kd: float = 1.0
-    """Velocity gain of the joint PD, in N m s/rad."""
-    control_rate: int = 250
-    """Joint targets a second, 50 to 500; one target is held until the next."""
-    commands: tuple[Command, ...] = (Command(vx=0.5),)
-    """What the robot is told, sorted by start time, the first at 0 s."""
-    pushes: tuple[Push, ...] = ()
-    """Forces on the base."""
-    feedback: str = "truth"
-    """Where the controller's velocity and orientation come from: `truth`, or the name of an estimator."""
-    stop_at_fall: bool = True
-    """End the episode at the moment of a fall."""
-
-
-@dataclass(frozen=True)
-class RandomRanges:
-    """What `randomise` draws from, uniformly."""
-
-    restitution: tuple[float, float] = (0.0, 0.2)
-    contact_stiffness: tuple[float, float] = (0.7, 1.4)
-    payload_mass: tuple[float, float] = (0.0, 1.5)
-    payload_offset: tuple[float, float] = (-0.06, 0.06)
-    """Position of the payload from the middle of the base along x; a third of it along y."""
-    com_shift: tuple[float, float] = (-0.015, 0.015)
-    motor_strength: tuple[float, float] = (0.9, 1.1)
-    joint_friction: tuple[float, float] = (0.5, 1.5)
-    joint_damping: tuple[float, float] = (0.5, 2.0)
-    kp: tuple[float, float] = (20.0, 100.0)
-    """Drawn evenly in the logarithm."""
-    damping_ratio: tuple[float, float] = (0.10, 0.20)
-    """kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1."""
-    control_rates: tuple[int, ...] = (50, 100, 200, 250, 500)
-    commands: CommandRanges = CommandRanges()
-    push_every: float = 6.0
-    """Mean seconds between pushes; 0 is none."""
-    push_impulse: tuple[float, float] = (1.0, 5.0)
-    """Newton seconds."""
-
-
-def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRanges | None = None) -> EpisodeConfig:
-    """A copy of `base` with its physics, gains, commands and pushes drawn at random.
-
-    Robot, gait, terrain, length, feedback and the benchmark's own differences (links, motor lag) stay as they are. A
-    friction that `base` gives stays too; otherwise it comes from the terrain's range.
-    """
-    ranges = ranges or RandomRanges()
-    friction = rng.uniform(*find_terrain(base.terrain).friction_range)
-    kp = float(np.exp(rng.uniform(*np.log(ranges.kp))))
-    along = rng.uniform(*ranges.payload_offset)
-    return replace(
-        base,
-        friction=friction if base.friction is None else base.friction,
-        restitution=rng.uniform(*ranges.restitution),
-        contact_stiffness=rng.uniform(*ranges.contact_stiffness),
-        payload_mass=rng.uniform(*ranges.payload_mass),
-        payload_position=(along, rng.uniform(*ranges.payload_offset) / 3.0, base.payload_position[2]),
-        com_shift=(rng.uniform(*ranges.com_shift), rng.uniform(*ranges.com_shift) / 2.0, 0.0),
-        motor_strength=rng.uniform(*ranges.motor_strength),
-        joint_friction=rng.uniform(*ranges.joint_friction),
-        joint_damping=rng.uniform(*ranges.joint_damping),
-        kp=kp,
-        kd=float(np.sqrt(kp)) * rng.uniform(*ranges.damping_ratio),
-        control_rate=int(rng.choice(ranges.control_rates)),
-        commands=_commands(rng, base, ranges),
-        pushes=random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
-    )
-
-
-def _commands(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRanges) -> tuple[Command, ...]:
-    if base.gait == "stationary":
-        return base.commands
-    return random_schedule(rng, base.seconds, 1.0 / find_gait(base.gait).period, ranges.commands)
+__all__ = [
+    "EpisodeConfig", "Feedback", "RandomRanges", "RawEpisode", "Simulation", "randomise", "run_episode",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -171,3 +72,225 @@ class RawEpisode:
     config: EpisodeConfig
     """What made the episode."""
     seed: int
+
+
+class Feedback(Protocol):
+    """Supplies the velocity and the orientation that the controller believes, in place of the truth."""
+
+    def start(self, config: EpisodeConfig, row: Array) -> None:
+        """Begin an episode whose first record row is `row`; truth may be used to initialise."""
+
+    def __call__(self, rows: Array) -> tuple[Array, Array]:
+        """Velocity (3,) in the world frame and orientation wxyz (4,) at the last of `rows`.
+
+        Args:
+            rows: record rows since the last call, one per millisecond, the newest last; columns are the slices of
+                `gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. What sensors
+                make of the rows is up to the feedback; it must not pass the truth on.
+        """
+
+
+class Simulation:
+    """One robot in one world, advanced control step by control step.
+
+    Attributes:
+        model: the MuJoCo model.
+        data: its state.
+        row: rows recorded so far, minus one: the row of the present state.
+    """
+
+    def __init__(
+        self,
+        config: EpisodeConfig,
+        seed: int,
+        feedback: Feedback | None = None,
+        controller: ControllerConfig | None = None,
+    ) -> None:
+        check_schedule(config.commands)
+        if not 50 <= config.control_rate <= 500 or 1000 % config.control_rate:
+            raise GaitError(f"control_rate {config.control_rate} must divide 1000 and lie between 50 and 500 Hz")
+        if config.seconds <= 0.0 or config.kp <= 0.0:
+            raise GaitError("seconds and kp of an episode must be positive")
+        self.config, self.seed = config, seed
+        self.robot = Robot.load(config.robot)
+        self.body = self.robot
+        if config.link_scale is not None:
+            self.body = scaled_robot(self.robot, np.array(config.link_scale))
+        terrain = find_terrain(config.terrain)
+        world_rng, self.rng = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
+        self.model = build_model(self.body, _build_of(config, terrain.friction), world_rng)
+        self.data = mujoco.MjData(self.model)
+        self.data.qpos[:19] = stand_state(self.body)
+        self._hold = 1000 // config.control_rate
+        self._settle = round(config.settle * config.control_rate) * self._hold
+        self._rows = self._settle + round(config.seconds * 1000) + 1
+        self.record = np.zeros((self._rows, WIDTH))
+        self.row = 0
+        joints = self.robot.num_joints
+        ones = np.ones(joints)
+        limits = self.robot.torque_limit
+        self._motors = np.array([config.kp * ones, config.kd * ones, config.motor_strength * ones, limits])
+        lag = config.motor_time_constant
+        self._response = 1.0 if lag <= 0.0 else 1.0 - float(np.exp(-TIMESTEP / lag))
+        self._torque = np.zeros(joints)
+        self.q_des = self.robot.q_stand.reshape(-1, 3).copy()
+        self._feedback = feedback
+        self._fed = 0
+        self._next_command = 0
+        self.fell_row: int | None = None
+        self._base_id = self.model.body(self.robot.base_link).id
+        d = self.data
+        self._views = (d.qpos, d.qvel, d.sensordata, d.ctrl)
+        self.record[0, :7], self.record[0, Q] = self.data.qpos[:7], self.data.qpos[7:19]
+        self.controller: Controller | RandomTargets
+        period = 1.0 / config.control_rate
+        if config.gait == STATIONARY:
+            self.controller = RandomTargets(self.robot, config.kp, period, self.rng)
+        else:
+            self.controller = Controller(self.robot, find_gait("stand"), config.kp, config.kd, period, controller)
+
+    @property
+    def time(self) -> float:
+        """Seconds since the start of the recording; negative while the robot settles."""
+        return (self.row - self._settle) * TIMESTEP
+
+    @property
+    def done(self) -> bool:
+        """Whether the episode is over."""
+        return self.row >= self._rows - 1 or (self.fell_row is not None and self.config.stop_at_fall)
+
+    def step(self) -> None:
+        """One control step: feel, decide, then hold the joint targets for the control period."""
+        self._decide()
+        record, row, model, data = self.record, self.row, self.model, self.data
+        qpos, qvel, sensors, ctrl = self._views
+        record[row : row + self._hold, COMMAND] = self.controller.wanted
+        record[row : row + self._hold, GAIT] = self.controller.gait_id
+        if self.config.pushes:
+            self._push()
+        step = mujoco.mj_step
+        for _ in range(min(self._hold, self._rows - 1 - row)):
+            actuate(row, qpos, qvel, sensors, self.q_des, self._motors, self._response, self._torque, ctrl, record)
+            step(model, data)
+            row += 1
+        self.row = row
+        record[row, :7], record[row, 7:13] = qpos[:7], qvel[:6]
+        record[row, Q], record[row, DQ] = qpos[7:19], qvel[6:18]
+        self._check_fall(row)
+
+    def _decide(self) -> None:
+        qpos, qvel, _, _ = self._views
+        self._follow_schedule()
+        quat, vel = qpos[3:7], qvel[:3]
+        if self._feedback is not None:
+            if self.row == 0:
+                self._feedback.start(self.config, self.record[0])
+            vel, quat = self._feedback(self.record[self._fed : self.row + 1])
+            self._fed = self.row + 1
+        self.q_des = self.controller.step(qpos[7:19], qvel[6:18], quat, qvel[3:6], vel)
+
+    def _follow_schedule(self) -> None:
+        """Stand for the first 0.3 s, then walk; the schedule's first entry counts before the recording starts."""
+        commands = self.config.commands
+        now = self.time
+        if self._next_command == 0:
+            if self.row * TIMESTEP >= min(0.3, self.config.settle):
+                first = commands[0]
+                self.controller.command(replace(first, gait=first.gait or self.config.gait))
+                self._next_command = 1
+            return
+        while self._next_command < len(commands) and commands[self._next_command].start <= now:
+            self.controller.command(commands[self._next_command])
+            self._next_command += 1
+
+    def _push(self) -> None:
+        force = np.zeros(3)
+        for push in self.config.pushes:
+            if push.start <= self.time < push.start + push.duration:
+                force += push.force_w
+        self.data.xfrc_applied[self._base_id, :3] = force
+
+    def _check_fall(self, row: int) -> None:
+        sensors, qpos = self._views[2], self._views[0]
+        upright = 1.0 - 2.0 * (qpos[4] ** 2 + qpos[5] ** 2)
+        # Lying down is part of a stationary episode; for a walking robot it is the end.
+        down = sensors[0] > 0.0 and self.config.gait != STATIONARY
+        if self.fell_row is None and (down or upright < 0.5):
+            self.fell_row = row
+
+    def episode(self) -> RawEpisode:
+        """What was recorded so far."""
+        qpos, qvel, sensors, ctrl = self._views
+        # The last row's forces need the dynamics of the last state.
+        end = self.row
+        actuate(
+            end, qpos, qvel, sensors, self.q_des, self._motors, self._response, self._torque.copy(), ctrl, self.record
+        )
+        if end > 0:
+            self.record[end, COMMAND], self.record[end, GAIT] = (
+                self.record[end - 1, COMMAND],
+                self.record[end - 1, GAIT],
+            )
+        mujoco.mj_forward(self.model, self.data)
+        self.record[end, FORCE] = -sensors[1:13]
+        rows = self.record[min(self._settle, end) : end + 1]
+        legs = self.robot.num_legs
+        place, velocity = np.empty((len(rows), legs, 3)), np.empty((len(rows), legs, 3))
+        feet_of_rows(self.body.offsets, self.body.signs, self.body.foot_radius, rows, place, velocity)
+        force = rows[:, FORCE].reshape(-1, legs, 3)
+        fell = None if self.fell_row is None else max(self.fell_row - self._settle, 0) * TIMESTEP
+        return RawEpisode(
+            t=np.arange(len(rows)) * TIMESTEP,
+            pos_w=rows[:, POS].copy(),
+            quat_wb_wxyz=rows[:, QUAT].copy(),
+            vel_w=rows[:, VEL].copy(),
+            omega_b=rows[:, OMEGA].copy(),
+            q=rows[:, Q].copy(),
+            dq=rows[:, DQ].copy(),
+            q_des=rows[:, Q_DES].copy(),
+            tau=rows[:, TAU].copy(),
+            foot_pos_w=place,
+            foot_vel_w=velocity,
+            foot_force_w=force.copy(),
+            contact=np.linalg.norm(force, axis=2) > CONTACT_FORCE,
+            command=rows[:, COMMAND].copy(),
+            gait_id=rows[:, GAIT].astype(np.int64),
+            fell_at=fell,
+            config=self.config,
+            seed=self.seed,
+        )
+
+
+def _build_of(config: EpisodeConfig, friction: float) -> Build:
+    return Build(
+        terrain=config.terrain,
+        friction=friction if config.friction is None else config.friction,
+        slippery_friction=config.slippery_friction,
+        restitution=config.restitution,
+        stiffness=config.contact_stiffness,
+        payload_mass=config.payload_mass,
+        payload_position=config.payload_position,
+        com_shift=config.com_shift,
+        joint_friction=config.joint_friction,
+        joint_damping=config.joint_damping,
+    )
+
+
+def run_episode(
+    config: EpisodeConfig,
+    seed: int,
+    feedback: Feedback | None = None,
+    controller: ControllerConfig | None = None,
+) -> RawEpisode:
+    """Run one episode from start to end, or to the fall. The same arguments give the same bytes.
+
+    Args:
+        config: what happens.
+        seed: draws the terrain's details and the targets of stationary episodes.
+        feedback: estimator in the loop; None feeds the truth to the controller.
+        controller: settings of the walking controller other than the usual.
+    """
+    simulation = Simulation(config, seed, feedback, controller)
+    while not simulation.done:
+        simulation.step()
+    return simulation.episode()

@@ -64,7 +64,9 @@ def ground_geom(parent: Any, surface: Surface, friction: float | None = None, **
 
 
 def _flat(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
-    ground_geom(spec.worldbody, surface, name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material="grid")
+    ground_geom(
+        spec.worldbody, surface, name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material="grid"
+    )
 
 
 def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
@@ -80,7 +82,13 @@ def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
         half = rng.uniform([0.008, 0.008, 0.005], [0.022, 0.022, 0.012])
         place = (rng.uniform(0.3, 3.0), rng.uniform(-0.4, 0.4), half[2])
         loose(
-            f"pebble{i}", half, mujoco.mjtGeom.mjGEOM_ELLIPSOID, place, rng.uniform(0, 6.28), 2500.0, [0.5, 0.5, 0.45, 1]
+            f"pebble{i}",
+            half,
+            mujoco.mjtGeom.mjGEOM_ELLIPSOID,
+            place,
+            rng.uniform(0, 6.28),
+            2500.0,
+            [0.5, 0.5, 0.45, 1],
         )
     for i in range(8):
         half = np.array([rng.uniform(0.10, 0.25), rng.uniform(0.03, 0.06), rng.uniform(0.004, 0.009)])

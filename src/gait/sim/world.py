@@ -81,8 +81,9 @@ def build_spec(robot: Robot, build: Build, rng: np.random.Generator) -> Any:
     spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 720
     _looks(spec)
     surface = Surface(build.friction, build.slippery_friction, contact_solref(build.restitution, build.stiffness))
-    find_terrain(build.terrain).build(spec, surface, rng)
+    # The robot comes first, so that its coordinates lead the state whatever lies around.
     _add_robot(spec, robot, build)
+    find_terrain(build.terrain).build(spec, surface, rng)
     return spec
 
 

@@ -1,0 +1,125 @@
+"""Settings of an episode, and how they are drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gait.sim.commands import Command, CommandRanges, Push, random_pushes, random_schedule
+from gait.sim.gaits import find_gait
+from gait.sim.terrain import find_terrain
+
+
+@dataclass(frozen=True)
+class EpisodeConfig:
+    """One episode. All randomness of its settings is already drawn: config and seed make the episode."""
+
+    robot: str = "go1"
+    """Name of a robot, or the path of its YAML file."""
+    gait: str = "trot"
+    """Gait at the start; commands may change it. `stationary` follows random joint targets instead of walking."""
+    terrain: str = "flat"
+    """Kind of ground; see `gait.sim.terrain.TERRAINS`."""
+    seconds: float = 10.0
+    """Length of the recording."""
+    settle: float = 1.5
+    """Seconds simulated before the recording starts: the robot stands up to speed."""
+    friction: float | None = None
+    """Sliding friction of the ground; None takes the terrain's own."""
+    slippery_friction: float = 0.15
+    """Sliding friction of the slippery half of the terrain `circular`."""
+    restitution: float = 0.0
+    """Share of the speed a foot keeps when it bounces off the ground."""
+    contact_stiffness: float = 1.0
+    """Stiffness of the ground contact relative to the usual."""
+    payload_mass: float = 0.0
+    """Kilograms added to the base."""
+    payload_position: tuple[float, float, float] = (0.0, 0.0, 0.08)
+    """Where the payload sits, in the base frame."""
+    com_shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Shift of the base's own centre of mass."""
+    motor_strength: float = 1.0
+    """Torque that acts relative to the torque that is asked for."""
+    motor_time_constant: float = 0.0
+    """First-order lag of the joint torque in seconds; 0 is none."""
+    joint_friction: float = 1.0
+    """Dry friction of the joints relative to the published one."""
+    joint_damping: float = 1.0
+    """Viscous friction of the joints relative to the published one."""
+    link_scale: tuple[tuple[float, float, float], ...] | None = None
+    """True lengths of the hip, thigh and calf links of each leg relative to what the controller believes."""
+    kp: float = 40.0
+    """Position gain of the joint PD, in N m/rad."""
+    kd: float = 1.0
+    """Velocity gain of the joint PD, in N m s/rad."""
+    control_rate: int = 250
+    """Joint targets a second, 50 to 500; one target is held until the next."""
+    commands: tuple[Command, ...] = (Command(vx=0.5),)
+    """What the robot is told, sorted by start time, the first at 0 s."""
+    pushes: tuple[Push, ...] = ()
+    """Forces on the base."""
+    feedback: str = "truth"
+    """Where the controller's velocity and orientation come from: `truth`, or the name of an estimator."""
+    stop_at_fall: bool = True
+    """End the episode at the moment of a fall."""
+
+
+@dataclass(frozen=True)
+class RandomRanges:
+    """What `randomise` draws from, uniformly."""
+
+    restitution: tuple[float, float] = (0.0, 0.2)
+    contact_stiffness: tuple[float, float] = (0.7, 1.4)
+    payload_mass: tuple[float, float] = (0.0, 1.5)
+    payload_offset: tuple[float, float] = (-0.06, 0.06)
+    """Position of the payload from the middle of the base along x; a third of it along y."""
+    com_shift: tuple[float, float] = (-0.015, 0.015)
+    motor_strength: tuple[float, float] = (0.9, 1.1)
+    joint_friction: tuple[float, float] = (0.5, 1.5)
+    joint_damping: tuple[float, float] = (0.5, 2.0)
+    kp: tuple[float, float] = (20.0, 100.0)
+    """Drawn evenly in the logarithm."""
+    damping_ratio: tuple[float, float] = (0.10, 0.20)
+    """kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1."""
+    control_rates: tuple[int, ...] = (50, 100, 200, 250, 500)
+    commands: CommandRanges = CommandRanges()
+    push_every: float = 6.0
+    """Mean seconds between pushes; 0 is none."""
+    push_impulse: tuple[float, float] = (1.0, 5.0)
+    """Newton seconds."""
+
+
+def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRanges | None = None) -> EpisodeConfig:
+    """A copy of `base` with its physics, gains, commands and pushes drawn at random.
+
+    Robot, gait, terrain, length, feedback and the benchmark's own differences (links, motor lag) stay as they are. A
+    friction that `base` gives stays too; otherwise it comes from the terrain's range.
+    """
+    ranges = ranges or RandomRanges()
+    friction = rng.uniform(*find_terrain(base.terrain).friction_range)
+    kp = float(np.exp(rng.uniform(*np.log(ranges.kp))))
+    along = rng.uniform(*ranges.payload_offset)
+    return replace(
+        base,
+        friction=friction if base.friction is None else base.friction,
+        restitution=rng.uniform(*ranges.restitution),
+        contact_stiffness=rng.uniform(*ranges.contact_stiffness),
+        payload_mass=rng.uniform(*ranges.payload_mass),
+        payload_position=(along, rng.uniform(*ranges.payload_offset) / 3.0, base.payload_position[2]),
+        com_shift=(rng.uniform(*ranges.com_shift), rng.uniform(*ranges.com_shift) / 2.0, 0.0),
+        motor_strength=rng.uniform(*ranges.motor_strength),
+        joint_friction=rng.uniform(*ranges.joint_friction),
+        joint_damping=rng.uniform(*ranges.joint_damping),
+        kp=kp,
+        kd=float(np.sqrt(kp)) * rng.uniform(*ranges.damping_ratio),
+        control_rate=int(rng.choice(ranges.control_rates)),
+        commands=_commands(rng, base, ranges),
+        pushes=random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
+    )
+
+
+def _commands(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRanges) -> tuple[Command, ...]:
+    if base.gait == "stationary":
+        return base.commands
+    return random_schedule(rng, base.seconds, 1.0 / find_gait(base.gait).period, ranges.commands)
