@@ -47,10 +47,12 @@ def rows_to_table(rows: Iterable[Row], title: str = "") -> Table:
 
 
 def format_value(value: float | int | str) -> str:
-    """A value for people: numbers with five significant digits, whole numbers in full."""
-    if isinstance(value, float):
-        return "n/a" if math.isnan(value) else f"{value:.5g}"
-    return str(value)
+    """A value for people: numbers with five significant digits, whole numbers and large ones in full."""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "n/a"
+    return f"{value:.3f}" if 1e5 <= abs(value) < 1e15 else f"{value:.5g}"
 
 
 def _strict(value: object) -> object:

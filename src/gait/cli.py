@@ -1,0 +1,112 @@
+"""The command line: find the verb, parse, run, print. Everything a verb does is in `gait.verbs`.
+
+Only the module of the chosen verb is imported, so help is quick however many verbs there are and whatever they need.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from gait._version import __version__
+from gait.errors import GaitError
+from gait.verbs import VERBS, Outcome
+
+USAGE = 2
+"""Exit code for a command line that cannot be understood."""
+FAILED = 1
+"""Exit code for bad input."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        args: the words after `gait`; those of the process by default.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        code = _dispatch(list(sys.argv[1:] if args is None else args))
+        sys.stdout.flush()
+        return code
+    except GaitError as error:
+        print(f"gait: {' '.join(str(error).split())}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`gait info | head`). Python would complain again when it closes the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(args: list[str]) -> int:
+    verb = args[0] if args else ""
+    if verb in VERBS:
+        _run(verb, args[1:])
+        return 0
+    if verb in ("-h", "--help", "help"):
+        print(_help())
+        return 0
+    if verb == "--version":
+        print(f"gait {__version__}")
+        return 0
+    if not verb:
+        print(_help(), file=sys.stderr)
+        return USAGE
+    near = difflib.get_close_matches(verb, VERBS, n=1)
+    hint = f"did you mean `gait {near[0]}`?" if near else "`gait --help` lists the verbs"
+    print(f"gait: there is no verb '{verb}': {hint}", file=sys.stderr)
+    return USAGE
+
+
+def _run(verb: str, args: list[str]) -> None:
+    import tyro
+
+    module = importlib.import_module(f"gait.verbs.{verb}")
+    options: Any = tyro.cli(
+        module.Options,
+        prog=f"gait {verb}",
+        args=args,
+        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName),
+    )
+    outcome: Outcome = module.run(options)
+    if options.json:
+        from gait.results import rows_to_json
+
+        print(rows_to_json(outcome.rows))
+    else:
+        _print(outcome)
+
+
+def _print(outcome: Outcome) -> None:
+    from rich.console import Console
+
+    from gait.results import rows_to_table
+
+    console = Console(highlight=False)
+    console.print(rows_to_table(outcome.rows, outcome.title))
+    # Plain prints: a path must never be wrapped in the middle.
+    if outcome.wrote is not None:
+        print(f"wrote {outcome.wrote}")
+    if outcome.next:
+        print(f"next: {outcome.next}")
+
+
+def _help() -> str:
+    width = max(map(len, VERBS))
+    verbs = "\n".join(f"  {name:{width}}  {summary}" for name, summary in VERBS.items())
+    return (
+        "usage: gait VERB [options]\n\n"
+        "Velocity, orientation and position of a legged robot from an IMU and joint encoders.\n\n"
+        f"verbs:\n{verbs}\n\n"
+        "`gait VERB --help` explains a verb; every verb takes --json. `gait --version` prints the version."
+    )

@@ -1,0 +1,40 @@
+"""The verbs of the command line: one module each, with a dataclass `Options` and a function `run`.
+
+To add a verb, write `gait/verbs/<name>.py` and give it a line in `VERBS`. A module here may import at its top only
+what parsing needs; numpy, numba, mujoco and the like belong inside `run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gait.results import Row
+
+VERBS: dict[str, str] = {
+    "info": "Show what is in a file, or what a bug report needs.",
+    "convert": "Write a log or a trajectory in another format.",
+    "eval": "Compare a trajectory with the truth in a log.",
+}
+"""Name and summary of each verb, in the order of the help."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """Options that every verb has."""
+
+    json: bool = False
+    """Print the results as JSON rows and nothing else."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a verb has to say; the command line prints it."""
+
+    rows: Sequence[Row]
+    title: str = ""
+    wrote: Path | None = None
+    """The file or folder that now exists."""
+    next: str = ""
+    """The likely next command, ready to paste."""

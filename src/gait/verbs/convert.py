@@ -1,0 +1,56 @@
+"""`gait convert`: from one format to another, with a change of rate, order or span on the way."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from gait.verbs import Common, Outcome
+
+
+@dataclass(frozen=True)
+class Options(Common):
+    """Write a log or a trajectory in the format that the new name ends with: .npz, .csv or .tum."""
+
+    input: Positional[Path]
+    """A log or trajectory (npz, csv, tum)."""
+    output: Positional[Path]
+    """The file to write. TUM holds poses only; of a log, those of its truth."""
+    robot: str | None = None
+    """Put joints and legs of a log into the order of this robot (a name, or the path of a YAML file)."""
+    start: float | None = None
+    """Leave out the rows of a log before this time (s)."""
+    end: float | None = None
+    """Leave out the rows of a log from this time on (s)."""
+    rate: float | None = None
+    """Resample a log to this rate (Hz)."""
+
+
+def run(options: Options) -> Outcome:
+    """Read, change, write."""
+    from gait import describe
+    from gait.errors import GaitError
+    from gait.io import open_any, save
+    from gait.log import Log
+
+    record = open_any(options.input)
+    changes = (options.robot, options.start, options.end, options.rate)
+    if isinstance(record, Log):
+        if options.robot is not None:
+            record = record.reorder(options.robot)
+        if options.start is not None or options.end is not None:
+            record = record.slice(options.start, options.end)
+        if options.rate is not None:
+            record = record.resample(options.rate)
+    elif any(change is not None for change in changes):
+        raise GaitError(f"{options.input} holds a Trajectory: --robot, --start, --end and --rate are for logs only")
+    save(record, options.output)
+    return Outcome(
+        describe.overview(record),
+        title=f"{record.KIND} {options.output}",
+        wrote=options.output,
+        next=f"gait info {shlex.quote(str(options.output))}",
+    )
