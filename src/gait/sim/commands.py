@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,7 +67,7 @@ def check_schedule(commands: Sequence[Command]) -> None:
     starts = [command.start for command in commands]
     if not starts or starts[0] > 0.0:
         raise GaitError("the command schedule must begin with an entry whose start is 0")
-    if any(later <= earlier for earlier, later in zip(starts, starts[1:], strict=False)):
+    if any(later <= earlier for earlier, later in itertools.pairwise(starts)):
         raise GaitError("the command schedule must be sorted by strictly increasing start times")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gait._compile import compiled
-from gait.arrays import Array
+from gait.arrays import AnyArray, Array
 from gait.robots import Robot
 from gait.sim import legs as leg_math
 from gait.sim.commands import Command
@@ -42,7 +42,8 @@ class ControllerConfig:
     """Position gain that swinging legs should feel, whatever the drive's own, in N m/rad."""
     swing_kd: float = 1.2
     """Velocity gain that swinging legs should feel, in N m s/rad."""
-    weights: MpcWeights = MpcWeights()
+    weights: MpcWeights = field(default_factory=MpcWeights)
+    """What the force planner minimises."""
 
 
 def rigid_body(robot: Robot, q: Array) -> tuple[Array, Array]:
@@ -53,8 +54,12 @@ def rigid_body(robot: Robot, q: Array) -> tuple[Array, Array]:
         for k in range(3):
             origin = origin + R @ robot.offsets[i, k]
             angle = robot.signs[i, k] * q[3 * i + k]
-            c, s = math.cos(angle), math.sin(angle)
-            turn = [[1, 0, 0], [0, c, -s], [0, s, c]] if k == 0 else [[c, 0, s], [0, 1, 0], [-s, 0, c]]
+            cosine, sine = math.cos(angle), math.sin(angle)
+            about_x, about_y = (
+                [[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]],
+                [[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]],
+            )
+            turn = about_x if k == 0 else about_y
             R = R @ np.array(turn)
             link = robot.links[i][k]
             parts.append((link.mass, origin + R @ link.com, R @ link.inertia @ R.T))
@@ -76,7 +81,7 @@ def preview(
     duty: float,
     period: float,
     dt: float,
-    stance: Array,
+    stance: AnyArray,
     feet_w: Array,
     target: Array,
     hips: Array,

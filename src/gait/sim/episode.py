@@ -14,11 +14,25 @@ from gait.errors import GaitError
 from gait.robots import Robot
 from gait.sim.commands import check_schedule
 from gait.sim.controller import Controller, ControllerConfig
-from gait.sim.gaits import find_gait, gait_id
+from gait.sim.gaits import find_gait
 from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
 from gait.sim.stationary import STATIONARY, RandomTargets
 from gait.sim.stepping import (
-    COMMAND, CONTACT_FORCE, DQ, FORCE, GAIT, OMEGA, POS, Q_DES, QUAT, TAU, VEL, WIDTH, Q, actuate, feet_of_rows,
+    COMMAND,
+    CONTACT_FORCE,
+    DQ,
+    FORCE,
+    GAIT,
+    OMEGA,
+    POS,
+    Q_DES,
+    QUAT,
+    TAU,
+    VEL,
+    WIDTH,
+    Q,
+    actuate,
+    feet_of_rows,
 )  # fmt: skip
 from gait.sim.terrain import find_terrain
 from gait.sim.world import TIMESTEP, Build, build_model, scaled_robot, stand_state
@@ -240,7 +254,7 @@ class Simulation:
         force = rows[:, FORCE].reshape(-1, legs, 3)
         fell = None if self.fell_row is None else max(self.fell_row - self._settle, 0) * TIMESTEP
         return RawEpisode(
-            t=np.arange(len(rows)) * TIMESTEP,
+            t=np.arange(len(rows), dtype=np.float64) * TIMESTEP,
             pos_w=rows[:, POS].copy(),
             quat_wb_wxyz=rows[:, QUAT].copy(),
             vel_w=rows[:, VEL].copy(),

@@ -60,7 +60,7 @@ def leg_inertia(
         q: joint angles (3,).
         out: output.
     """
-    h, t = signs[leg, 0] * q[0], signs[leg, 1] * q[1]
+    t = signs[leg, 1] * q[1]
     c = t + signs[leg, 2] * q[2]
     # In the hip link's frame the hip axis is x and both others are y: no need to turn by the hip angle.
     origin = np.zeros((3, 3))
@@ -80,10 +80,10 @@ def leg_inertia(
         ca, sa = math.cos(angle), math.sin(angle)
         m, x, y, z = inertial[leg, k, 0], inertial[leg, k, 1], inertial[leg, k, 2], inertial[leg, k, 3]
         px, py, pz = origin[k, 0] + ca * x + sa * z, origin[k, 1] + y, origin[k, 2] - sa * x + ca * z
-        I = inertias[leg, k]
-        xx = ca * (ca * I[0, 0] + sa * I[2, 0]) + sa * (ca * I[0, 2] + sa * I[2, 2])
-        xy = ca * I[0, 1] + sa * I[2, 1]
-        yy = I[1, 1]
+        own = inertias[leg, k]
+        xx = ca * (ca * own[0, 0] + sa * own[2, 0]) + sa * (ca * own[0, 2] + sa * own[2, 2])
+        xy = ca * own[0, 1] + sa * own[2, 1]
+        yy = own[1, 1]
         J[:] = 0.0
         J[1, 0], J[2, 0] = -signs[leg, 0] * pz, signs[leg, 0] * py
         for i in range(1, k + 1):

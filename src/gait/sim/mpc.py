@@ -15,7 +15,7 @@ import daqp
 import numpy as np
 
 from gait._compile import compiled
-from gait.arrays import Array
+from gait.arrays import AnyArray, Array
 
 HORIZON = 10
 """Steps that are planned ahead."""
@@ -49,7 +49,7 @@ def assemble(
     force_weight: float,
     hessian: Array,
     gradient: Array,
-    index: Array,
+    index: AnyArray,
 ) -> int:
     """Cost of the forces of all standing feet, by closed-form sums over the horizon.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class RandomRanges:
     damping_ratio: tuple[float, float] = (0.10, 0.20)
     """kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1."""
     control_rates: tuple[int, ...] = (50, 100, 200, 250, 500)
-    commands: CommandRanges = CommandRanges()
+    commands: CommandRanges = field(default_factory=CommandRanges)
     push_every: float = 6.0
     """Mean seconds between pushes; 0 is none."""
     push_impulse: tuple[float, float] = (1.0, 5.0)

@@ -1,4 +1,4 @@
-"""What happens every millisecond, compiled: record the state, set the motor torques; and what the rows tell of the feet."""
+"""What happens every millisecond, compiled: record the state and set the motor torques."""
 
 from __future__ import annotations
 
