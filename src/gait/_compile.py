@@ -8,14 +8,15 @@ import numba
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def compiled(*signatures: str) -> Callable[[F], F]:
+def compiled(*signatures: Any) -> Callable[[F], F]:
     """Compile a function with numba for the given signatures.
 
     Explicit signatures fix the types, so nothing is compiled inside a control loop; the cache makes the second
     start fast. Arithmetic stays strict IEEE: results do not depend on what the optimiser happened to reorder.
 
     Args:
-        signatures: numba signatures such as `"float64(float64[::1])"`; none means compile at the first call.
+        signatures: numba signatures, as text such as `"float64(float64[::1])"` or as numba types; none means compile
+            at the first call.
     """
 
     def wrap(function: F) -> F:

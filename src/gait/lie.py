@@ -16,7 +16,7 @@ from gait.arrays import Array
 
 _A1 = "float64[::1]"
 _A2 = "float64[:, ::1]"
-# Below this angle (rad) the trigonometric coefficients lose digits to cancellation and their series are exact to double.
+# Below this angle (rad) the trigonometric coefficients lose digits to cancellation; their series do not.
 _SERIES_BELOW = 0.5
 
 

@@ -1,6 +1,6 @@
 """Invariant Kalman filters: they see measurements and covariances, never joints."""
 
 from gait.filters.iekf import InvariantEKF
-from gait.filters.params import ContactAided, ContactDetection, ImuNoise, Options, Prior, SlipRejection
+from gait.filters.params import ContactAided, ContactDetection, Options, Prior, ProcessNoise, SlipRejection
 
-__all__ = ["ContactAided", "ContactDetection", "ImuNoise", "InvariantEKF", "Options", "Prior", "SlipRejection"]
+__all__ = ["ContactAided", "ContactDetection", "InvariantEKF", "Options", "Prior", "ProcessNoise", "SlipRejection"]

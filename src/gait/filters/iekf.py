@@ -11,7 +11,7 @@ from gait import lie
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
 from gait.filters import kernels
-from gait.filters.params import ImuNoise, Options, Prior
+from gait.filters.params import Options, Prior, ProcessNoise
 
 
 class InvariantEKF:
@@ -20,8 +20,11 @@ class InvariantEKF:
     The filter sees measurements and their covariances, never joints. Calls allocate nothing; a sample or a measurement
     that is not finite is refused (the call returns False) and changes nothing.
 
-    Attributes:
+    Attributes (views of the live state, not copies):
         R_wb: orientation, body to world (3, 3).
+        vel_w, pos_w: velocity and position in the world frame (3,).
+        gyro_bias, accel_bias: estimated biases (3,).
+        feet_w: contact points in the world frame (L, 3); rows of feet that are not active mean nothing.
         cov: covariance of the right-invariant error, ordered rotation, velocity, position, gyro bias, accelerometer
             bias, feet (15 + 3 L square).
         active: which feet are in the state (L,).
@@ -30,20 +33,25 @@ class InvariantEKF:
     def __init__(
         self,
         num_feet: int = 0,
-        noise: ImuNoise | None = None,
+        noise: ProcessNoise | None = None,
         prior: Prior | None = None,
         options: Options | None = None,
     ) -> None:
-        self.noise = noise or ImuNoise()
+        self.noise = noise or ProcessNoise()
         self.prior = prior or Prior()
         self.options = options or Options()
         size, rows = 15 + 3 * num_feet, 3 * max(num_feet, 2)
         self.R_wb = np.eye(3)
         self._x = np.zeros((2 + num_feet, 3))
         self._b = np.zeros((2, 3))
+        self.vel_w: Array = self._x[0]
+        self.pos_w: Array = self._x[1]
+        self.feet_w: Array = self._x[2:]
+        self.gyro_bias: Array = self._b[0]
+        self.accel_bias: Array = self._b[1]
         self.cov = np.zeros((size, size))
         self.active: BoolArray = np.zeros(num_feet, dtype=np.bool_)
-        self._state = (
+        self.arrays = (
             self.R_wb,
             self._x,
             self._b,
@@ -57,31 +65,6 @@ class InvariantEKF:
         self._still = np.zeros((num_feet, 3))
         self._no_walk = np.zeros(num_feet)
         self.reset()
-
-    @property
-    def vel_w(self) -> Array:
-        """Velocity in the world frame (3,), a view."""
-        return self._x[0]
-
-    @property
-    def pos_w(self) -> Array:
-        """Position in the world frame (3,), a view."""
-        return self._x[1]
-
-    @property
-    def feet_w(self) -> Array:
-        """Contact points in the world frame (L, 3), a view; rows of feet that are not active mean nothing."""
-        return self._x[2:]
-
-    @property
-    def gyro_bias(self) -> Array:
-        """Estimated gyro bias (3,), a view."""
-        return self._b[0]
-
-    @property
-    def accel_bias(self) -> Array:
-        """Estimated accelerometer bias (3,), a view."""
-        return self._b[1]
 
     @property
     def vel_b(self) -> Array:
@@ -179,36 +162,40 @@ class InvariantEKF:
         o = self.options
         walk = self._no_walk if contact_std is None else contact_std
         roll = self._still if foot_vel_b is None else foot_vel_b
-        noise = (self._noise, walk, roll)
         try:
-            return kernels.propagate(
-                *self._state, *noise, gyro, accel, o.gravity, dt, o.exact_mean, o.exact_phi
-            )
+            if kernels.propagate(
+                *self.arrays, self._noise, walk, roll, gyro, accel, o.gravity, dt, o.exact_mean, o.exact_phi
+            ):
+                return True
         except TypeError:
-            gyro, accel, walk, roll = _floats(gyro), _floats(accel), _floats(walk), _floats(roll)
-            return kernels.propagate(
-                *self._state, self._noise, walk, roll, gyro, accel, o.gravity, float(dt), o.exact_mean, o.exact_phi
-            )
+            pass  # lists, single precision or read-only rows: convert and try again
+        feet = self.active.size
+        walk, roll = _array(walk, (feet,), "contact_std"), _array(roll, (feet, 3), "foot_vel_b")
+        gyro, accel = _array(gyro, (3,), "gyro"), _array(accel, (3,), "accel")
+        return kernels.propagate(
+            *self.arrays, self._noise, walk, roll, gyro, accel, o.gravity, float(dt), o.exact_mean, o.exact_phi
+        )
 
     def correct_velocity(self, vel_b: Array, cov_b: Array) -> bool:
         """Take a body-frame velocity (3,) with its covariance (3, 3). Returns False if it was refused."""
         try:
-            return kernels.correct_velocity(*self._state, vel_b, cov_b)
+            if kernels.correct_velocity(*self.arrays, vel_b, cov_b):
+                return True
         except TypeError:
-            return kernels.correct_velocity(*self._state, _floats(vel_b), _floats(cov_b))
+            pass
+        return kernels.correct_velocity(*self.arrays, _array(vel_b, (3,), "vel_b"), _array(cov_b, (3, 3), "cov_b"))
 
     def step(self, gyro: Array, accel: Array, dt: float, vel_b: Array, cov_b: Array) -> bool:
-        """`propagate` without feet and `correct_velocity`, in one compiled call."""
+        """`propagate` without feet and `correct_velocity`, in one compiled call; false if either was refused."""
         o = self.options
-        noise = (self._noise, self._no_walk, self._still)
-        how = (o.gravity, dt, o.exact_mean, o.exact_phi)
         try:
-            return kernels.propagate_and_correct_velocity(*self._state, *noise, gyro, accel, *how, vel_b, cov_b)
-        except TypeError:
-            arrays = (_floats(gyro), _floats(accel), o.gravity, float(dt), o.exact_mean, o.exact_phi)
             return kernels.propagate_and_correct_velocity(
-                *self._state, *noise, *arrays, _floats(vel_b), _floats(cov_b)
-            )
+                *self.arrays, self._noise, self._no_walk, self._still, gyro, accel,
+                o.gravity, dt, o.exact_mean, o.exact_phi, vel_b, cov_b,
+            )  # fmt: skip
+        except TypeError:
+            moved = self.propagate(gyro, accel, dt)
+            return self.correct_velocity(vel_b, cov_b) and moved
 
     def correct_feet(self, feet_b: Array, cov_b: Array) -> bool:
         """Take the contact points of all active feet from forward kinematics, stacked.
@@ -221,9 +208,14 @@ class InvariantEKF:
             False if the measurement was refused.
         """
         try:
-            return kernels.correct_feet(*self._state, feet_b, cov_b)
+            if kernels.correct_feet(*self.arrays, feet_b, cov_b):
+                return True
         except TypeError:
-            return kernels.correct_feet(*self._state, _floats(feet_b), _floats(cov_b))
+            pass
+        feet = self.active.size
+        return kernels.correct_feet(
+            *self.arrays, _array(feet_b, (feet, 3), "feet_b"), _array(cov_b, (feet, 3, 3), "cov_b")
+        )
 
     def add_foot(self, leg: int, foot_b: Array, cov_b: Array, R_wb: Array | None = None) -> None:
         """A foot touches down: its contact point joins the state.
@@ -234,13 +226,23 @@ class InvariantEKF:
             cov_b: covariance of that (3, 3).
             R_wb: orientation to place it with, to reproduce filters that use the one before a correction.
         """
-        R = self.R_wb if R_wb is None else _floats(R_wb)
-        kernels.add_foot(R, self._x, self.cov, self.active, leg, _floats(foot_b), _floats(cov_b))
+        R = self.R_wb if R_wb is None else _array(R_wb, (3, 3), "R_wb")
+        foot, cov = _array(foot_b, (3,), "foot_b"), _array(cov_b, (3, 3), "cov_b")
+        kernels.add_foot(R, self._x, self.cov, self.active, self._foot(leg), foot, cov)
 
     def remove_foot(self, leg: int) -> None:
         """A foot lifts off: its contact point leaves the state."""
-        kernels.remove_foot(self.cov, self.active, leg)
+        kernels.remove_foot(self.cov, self.active, self._foot(leg))
+
+    def _foot(self, leg: int) -> int:
+        if not 0 <= leg < self.active.size:
+            raise GaitError(f"the filter has no foot {leg}: it was made for {self.active.size}, counted from 0")
+        return leg
 
 
-def _floats(value: npt.ArrayLike) -> Array:
-    return np.ascontiguousarray(value, dtype=np.float64)
+def _array(value: npt.ArrayLike, shape: tuple[int, ...], name: str) -> Array:
+    """A contiguous float64 copy, checked: compiled code does not look at bounds."""
+    array = np.array(value, dtype=np.float64, order="C")
+    if array.shape != shape:
+        raise GaitError(f"{name} must have the shape {shape}, got {array.shape}")
+    return array

@@ -209,8 +209,10 @@ def propagate(
         exact_phi: keep all terms of the transition matrix; otherwise those of first order.
 
     Returns:
-        False, with nothing changed, if the sample or the step is not finite or time does not go forward.
+        False, with nothing changed, if the sample is not finite or of the wrong size, or time stands still.
     """
+    if gyro.size != 3 or accel.size != 3 or contact_std.size != active.size or foot_vel_b.size != 3 * active.size:
+        return False
     total = gyro[0] + gyro[1] + gyro[2] + accel[0] + accel[1] + accel[2]
     if not (math.isfinite(total) and math.isfinite(dt) and dt > 0.0):
         return False
@@ -315,9 +317,7 @@ def _solve(L: Array, B: Array, X: Array, m: int, n: int) -> None:
 
 
 @compiled(f"boolean({_STATE}, int64)")
-def _correct(
-    R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray, m: int
-) -> bool:
+def _correct(R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray, m: int) -> bool:
     """Kalman correction in Joseph form with m stacked rows of a measurement z = -H xi + noise.
 
     A row of H is +1 at column `slots[i, 0]` and -1 at column `slots[i, 1]`, where that is not negative. The noise
@@ -387,7 +387,9 @@ def correct_velocity(
     R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
     vel_b: Array, cov_b: Array,
 ) -> bool:  # fmt: skip
-    """A measurement of the body-frame velocity (3,) with covariance (3, 3) in the body frame."""
+    """A measurement of the body-frame velocity (3,) with covariance (3, 3) in the body frame; false if refused."""
+    if vel_b.size != 3 or cov_b.size != 9:
+        return False
     z = work[4].reshape(-1)
     for i in range(3):
         slots[i, 0], slots[i, 1] = VEL + i, -1
@@ -407,7 +409,12 @@ def correct_feet(
         R, x, b, P, active, work, slots: the state, as above.
         feet_b: contact points in the body frame (L, 3); rows of feet that are not active are not read.
         cov_b: their covariances in the body frame (L, 3, 3).
+
+    Returns:
+        False, with nothing changed, if the measurement was refused.
     """
+    if feet_b.size != 3 * active.size or cov_b.size != 9 * active.size:
+        return False
     N, z = work[2], work[4].reshape(-1)
     m = 0
     for leg in range(active.size):

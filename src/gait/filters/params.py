@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class ImuNoise:
+class ProcessNoise:
     """Noise of the IMU as the filter believes it: densities, so that a step of dt adds variance density^2 dt."""
 
     gyro: float = 0.002
@@ -77,7 +77,7 @@ class SlipRejection:
 class ContactAided:
     """Everything the contact-aided filter (`iekf`, `iekf-sr`) is told."""
 
-    imu: ImuNoise = field(default_factory=ImuNoise)
+    imu: ProcessNoise = field(default_factory=ProcessNoise)
     """Shared by every method."""
     prior: Prior = field(default_factory=Prior)
     """Shared by every method."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from gait import lie
 from gait.arrays import Array
-from gait.filters.params import ImuNoise, Options
+from gait.filters.params import Options, ProcessNoise
 
 
 class ReferenceFilter:
@@ -21,7 +21,7 @@ class ReferenceFilter:
     in the order of `feet`.
     """
 
-    def __init__(self, noise: ImuNoise, options: Options | None = None) -> None:
+    def __init__(self, noise: ProcessNoise, options: Options | None = None) -> None:
         self.noise = noise
         self.options = options or Options()
         self.R = np.eye(3)

@@ -1,0 +1,268 @@
+"""One compiled step of the contact-aided filter: legs to contacts, IMU and feet to state, state to output.
+
+The filter's own body frame is the IMU's; what comes out is base_link. `contact_aided.py` is the object around it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from gait import lie
+from gait._compile import compiled
+from gait.arrays import AnyArray, Array, BoolArray
+from gait.filters import contacts, kernels
+from gait.robots import kinematics
+from gait.trajectory import Health
+
+FROM_TORQUE, FROM_FORCE, FROM_FLAGS = 0, 1, 2
+SLIP, BAD_SAMPLE = int(Health.SLIP), int(Health.BAD_SAMPLE)
+NO_MEASUREMENT, REJECTED = int(Health.NO_MEASUREMENT), int(Health.REJECTED)
+
+
+class Model(NamedTuple):
+    """What the compiled step knows and never changes."""
+
+    offsets: Array
+    signs: Array
+    inertial: Array
+    imu_rotation: Array
+    """IMU axes in the base frame (3, 3)."""
+    imu_position: Array
+    noise: Array
+    kin_cov: Array
+    """Covariance of forward kinematics for each foot (L, 3, 3)."""
+    radius: float
+    """Foot radius, zero where rolling is not modelled."""
+    weight: float
+    touch_down: float
+    lift_off: float
+    dwell: float
+    contact_std: float
+    slip_speed: float
+    """Infinite where slip rejection is off."""
+    slip_inflation: float
+    gravity: float
+    exact_mean: bool
+    exact_phi: bool
+    contact_source: int
+
+
+class Memory(NamedTuple):
+    """What the compiled step keeps from sample to sample, and its buffers."""
+
+    R: Array
+    x: Array
+    b: Array
+    P: Array
+    active: BoolArray
+    work: Array
+    slots: AnyArray
+    contact: BoolArray
+    waiting: Array
+    walk: Array
+    """Contact noise density of each foot (L,)."""
+    roll: Array
+    """Velocity of each contact point in the IMU frame (L, 3)."""
+    feet: Array
+    """Contact points in the IMU frame (L, 3)."""
+    scratch: Array
+    """(8, 3)"""
+    jac: Array
+
+
+class Out(NamedTuple):
+    """One row of the Trajectory, or all of them."""
+
+    quat: Array
+    vel_w: Array
+    pos_w: Array
+    bias: Array
+    vel_cov: Array
+    pose_cov: Array
+    health: AnyArray
+    contact: BoolArray
+
+
+def _example(legs: int = 1) -> tuple[Model, Memory, Out]:
+    """Instances whose types are the signature of the compiled functions."""
+    m3, row = np.zeros((3, 3)), np.zeros(3)
+    model = Model(
+        np.zeros((legs, 4, 3)), np.zeros((legs, 3)), np.zeros((legs, 3, 4)), m3, row, np.zeros(4),
+        np.zeros((legs, 3, 3)), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True, 0,
+    )  # fmt: skip
+    memory = Memory(
+        m3, m3, m3, m3, np.zeros(legs, np.bool_), np.zeros((1, 1, 1)), np.zeros((1, 2), np.int64),
+        np.zeros(legs, np.bool_), row, row, m3, m3, m3, m3,
+    )  # fmt: skip
+    out = Out(m3, m3, m3, np.zeros((1, 2, 3)), np.zeros((1, 3, 3)), np.zeros((1, 6, 6)), np.zeros(1, np.uint32), m3 > 0)
+    return model, memory, out
+
+
+_MODEL, _MEMORY, _OUT = (numba.typeof(example) for example in _example())
+_V = numba.float64[::1]
+_M = numba.float64[:, ::1]
+_FLAG_ROW, _FLAGS = numba.boolean[::1], numba.boolean[:, ::1]
+
+
+@compiled(numba.boolean(_MODEL, _MEMORY, numba.int64, _V, _V, _V, numba.float64, numba.boolean, numba.float64))
+def _take_leg(
+    model: Model, memory: Memory, leg: int, q: Array, dq: Array, tau: Array, foot_force: float, flag: bool, dt: float
+) -> bool:
+    """Kinematics, contact and slip of one leg into `memory`; true if a foot in contact slips."""
+    total = q[0] + q[1] + q[2] + dq[0] + dq[1] + dq[2]
+    if not math.isfinite(total):
+        memory.contact[leg] = False
+        return False
+    Rbi, R = model.imu_rotation, memory.R
+    omega, up, foot, torque, force = (
+        memory.scratch[0], memory.scratch[1], memory.scratch[2], memory.scratch[3], memory.scratch[4],
+    )  # fmt: skip
+    rate, moving = memory.scratch[5], memory.scratch[6]
+    kinematics.leg_fk(model.offsets, model.signs, leg, q, foot, memory.jac)
+    kinematics.foot_velocity(memory.jac, dq, omega, foot, moving)
+    kinematics.calf_rate(model.signs, leg, q, dq, omega, rate)
+    r = model.radius
+    roll0 = r * (rate[1] * up[2] - rate[2] * up[1])
+    roll1 = r * (rate[2] * up[0] - rate[0] * up[2])
+    roll2 = r * (rate[0] * up[1] - rate[1] * up[0])
+    low0 = foot[0] - r * up[0] - model.imu_position[0]
+    low1 = foot[1] - r * up[1] - model.imu_position[1]
+    low2 = foot[2] - r * up[2] - model.imu_position[2]
+    for i in range(3):
+        memory.feet[leg, i] = Rbi[0, i] * low0 + Rbi[1, i] * low1 + Rbi[2, i] * low2
+        memory.roll[leg, i] = Rbi[0, i] * roll0 + Rbi[1, i] * roll1 + Rbi[2, i] * roll2
+
+    if model.contact_source == FROM_FLAGS:
+        memory.contact[leg] = flag
+    else:
+        if model.contact_source == FROM_TORQUE:
+            for i in range(3):
+                rate[i] = model.gravity * up[i]
+            kinematics.leg_gravity(model.offsets, model.signs, model.inertial, leg, q, rate, torque)
+            contacts.ground_force(memory.jac, tau, torque, force)
+            normal = force[0] * up[0] + force[1] * up[1] + force[2] * up[2]
+        else:
+            normal = foot_force
+        share = normal / model.weight if math.isfinite(normal) else 0.0
+        contacts.update_contact(
+            share, model.touch_down, model.lift_off, model.dwell, dt, leg, memory.contact, memory.waiting
+        )
+
+    # Speed of the foot over the ground, as the filter sees it: base velocity plus leg motion less rolling.
+    arm = model.imu_position
+    v0 = moving[0] - roll0 - (omega[1] * arm[2] - omega[2] * arm[1])
+    v1 = moving[1] - roll1 - (omega[2] * arm[0] - omega[0] * arm[2])
+    v2 = moving[2] - roll2 - (omega[0] * arm[1] - omega[1] * arm[0])
+    for i in range(3):
+        along = memory.x[0, 0] * R[0, i] + memory.x[0, 1] * R[1, i] + memory.x[0, 2] * R[2, i]
+        v0 += Rbi[0, i] * along
+        v1 += Rbi[1, i] * along
+        v2 += Rbi[2, i] * along
+    slips = memory.contact[leg] and math.sqrt(v0 * v0 + v1 * v1 + v2 * v2) > model.slip_speed
+    memory.walk[leg] = model.contact_std * (model.slip_inflation if slips else 1.0)
+    return slips
+
+
+@compiled(numba.uint32(_MODEL, _MEMORY, numba.float64, _V, _V, _V, _V, _V, _V, _FLAG_ROW))
+def step_kernel(
+    model: Model, memory: Memory, dt: float, gyro: Array, accel: Array, q: Array, dq: Array,
+    tau: Array, foot_force: Array, flags: BoolArray,
+) -> int:  # fmt: skip
+    """Take one sample that ends `dt` seconds after the one before; returns bits of `Health`."""
+    R, x, b, P, active = memory.R, memory.x, memory.b, memory.P, memory.active
+    work, slots, contact = memory.work, memory.slots, memory.contact
+    Rbi = model.imu_rotation
+    health = 0
+    for i in range(3):
+        memory.scratch[0, i] = (
+            Rbi[i, 0] * (gyro[0] - b[0, 0]) + Rbi[i, 1] * (gyro[1] - b[0, 1]) + Rbi[i, 2] * (gyro[2] - b[0, 2])
+        )
+        memory.scratch[1, i] = Rbi[i, 0] * R[2, 0] + Rbi[i, 1] * R[2, 1] + Rbi[i, 2] * R[2, 2]
+    for leg in range(active.size):
+        one = slice(3 * leg, 3 * leg + 3)
+        if _take_leg(model, memory, leg, q[one], dq[one], tau[one], foot_force[leg], flags[leg], dt):
+            health |= SLIP
+    moved = kernels.propagate(
+        R, x, b, P, active, work, slots, model.noise, memory.walk, memory.roll,
+        gyro, accel, model.gravity, dt, model.exact_mean, model.exact_phi,
+    )  # fmt: skip
+    if not moved:
+        return health | BAD_SAMPLE
+    for leg in range(active.size):
+        if active[leg] and not contact[leg]:
+            kernels.remove_foot(P, active, leg)
+    if not kernels.correct_feet(R, x, b, P, active, work, slots, memory.feet, model.kin_cov):
+        health |= REJECTED
+    standing = 0
+    for leg in range(active.size):
+        if active[leg]:
+            standing += 1
+        elif contact[leg]:
+            kernels.add_foot(R, x, P, active, leg, memory.feet[leg], model.kin_cov[leg])
+    return health if standing > 0 else health | NO_MEASUREMENT
+
+
+@compiled(numba.void(_MODEL, _MEMORY, _OUT, numba.int64, _V, numba.uint32))
+def write_out(model: Model, memory: Memory, out: Out, k: int, gyro: Array, health: int) -> None:
+    """The state of base_link into row k of `out`."""
+    R, x, b, P, Rbi, arm = memory.R, memory.x, memory.b, memory.P, model.imu_rotation, model.imu_position
+    Rwb, omega, lever = memory.jac, memory.scratch[0], memory.scratch[1]
+    for i in range(3):
+        rate = 0.0
+        for j in range(3):
+            Rwb[i, j] = R[i, 0] * Rbi[j, 0] + R[i, 1] * Rbi[j, 1] + R[i, 2] * Rbi[j, 2]
+            # A sample that is not finite was refused; the last good turn rate is not known, so the lever arm rests.
+            rate += Rbi[i, j] * (gyro[j] - b[0, j])
+        omega[i] = rate if math.isfinite(rate) else 0.0
+    lever[0] = omega[1] * arm[2] - omega[2] * arm[1]
+    lever[1] = omega[2] * arm[0] - omega[0] * arm[2]
+    lever[2] = omega[0] * arm[1] - omega[1] * arm[0]
+    lie.quat_from_rotation_into(Rwb, out.quat[k])
+    pos = out.pos_w[k]
+    for i in range(3):
+        out.vel_w[k, i] = x[0, i] - (Rwb[i, 0] * lever[0] + Rwb[i, 1] * lever[1] + Rwb[i, 2] * lever[2])
+        pos[i] = x[1, i] - (Rwb[i, 0] * arm[0] + Rwb[i, 1] * arm[1] + Rwb[i, 2] * arm[2])
+        out.bias[k, 0, i], out.bias[k, 1, i] = b[0, i], b[1, i]
+    cov = out.vel_cov[k]
+    for i in range(3):
+        for j in range(3):
+            total = 0.0
+            for m in range(3):
+                for n in range(3):
+                    total += Rwb[m, i] * P[3 + m, 3 + n] * Rwb[n, j]
+            cov[i, j] = total
+    # Position error = xi_p + xi_R x p, rotation error = xi_R: rows, then columns.
+    pose = out.pose_cov[k]
+    for i in range(3):
+        for j in range(3):
+            pose[i, j], pose[i, 3 + j] = P[6 + i, 6 + j], P[6 + i, j]
+            pose[3 + i, j], pose[3 + i, 3 + j] = P[i, 6 + j], P[i, j]
+    for j in range(6):
+        pose[0, j] += pose[4, j] * pos[2] - pose[5, j] * pos[1]
+        pose[1, j] += pose[5, j] * pos[0] - pose[3, j] * pos[2]
+        pose[2, j] += pose[3, j] * pos[1] - pose[4, j] * pos[0]
+    for i in range(6):
+        pose[i, 0] += pose[i, 4] * pos[2] - pose[i, 5] * pos[1]
+        pose[i, 1] += pose[i, 5] * pos[0] - pose[i, 3] * pos[2]
+        pose[i, 2] += pose[i, 3] * pos[1] - pose[i, 4] * pos[0]
+    out.health[k] = health
+    for leg in range(memory.contact.size):
+        out.contact[k, leg] = memory.contact[leg]
+
+
+@compiled(numba.void(_MODEL, _MEMORY, _OUT, _V, _M, _M, _M, _M, _M, _M, _FLAGS))
+def run_kernel(
+    model: Model, memory: Memory, out: Out, t: Array, gyro: Array, accel: Array, q: Array, dq: Array,
+    tau: Array, foot_force: Array, flags: BoolArray,
+) -> None:  # fmt: skip
+    """A whole log; row 0 is the start itself."""
+    write_out(model, memory, out, 0, gyro[0], 0)
+    for k in range(1, t.size):
+        health = step_kernel(
+            model, memory, t[k] - t[k - 1], gyro[k], accel[k], q[k], dq[k], tau[k], foot_force[k], flags[k]
+        )
+        write_out(model, memory, out, k, gyro[k], health)
