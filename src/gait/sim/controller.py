@@ -32,7 +32,7 @@ class ControllerConfig:
     """Force plans a second, at most one per control step."""
     foot_gain: float = 0.05
     """Seconds by which a velocity error moves a foothold."""
-    acceleration: float = 1.5
+    acceleration: float = 2.0
     """How fast the velocity command is followed, m/s^2."""
     yaw_acceleration: float = 3.0
     """How fast the turning command is followed, rad/s^2."""
@@ -93,7 +93,8 @@ class Controller:
         )
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
         feet = robot.offsets[:, 0] + robot.offsets[:, 1]
-        self._hips: Array = np.ascontiguousarray(feet[:, :2])
+        self._under_hips: Array = np.ascontiguousarray(feet[:, :2])
+        self._hips: Array = self._under_hips.copy()
         self._inertial = robot.leg_inertial
         self._inertias = np.array([[link.inertia for link in leg] for leg in robot.links])
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
@@ -162,6 +163,7 @@ class Controller:
         clock = self.clock
         clock.advance(self.period, self.frequency)
         phases = clock.phases
+        np.subtract(self._under_hips, np.sign(self._under_hips) * clock.inset, out=self._hips)
         leg_math.step_phases(
             phases, clock.duty, self.stance, self._lifted, clock.period, self._feet_w, self._start, self._anchor,
             self._target, self._progress, self._swing_time,

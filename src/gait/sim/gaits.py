@@ -25,6 +25,11 @@ class Gait:
     """Groups of legs that touch the ground together."""
     step_height: float = 0.07
     """How high the feet are lifted by default, in metres."""
+    inset: tuple[float, float] = (0.0, 0.0)
+    """How much nearer to the middle of the body than the hips the feet land, along x and y, in metres.
+
+    Legs that act as one at an end or a side tip the body over; landing nearer to the middle makes that lever short.
+    """
 
 
 GAITS: dict[str, Gait] = {
@@ -33,8 +38,8 @@ GAITS: dict[str, Gait] = {
         Gait("stand", (0.0, 0.0, 0.0, 0.0), 1.0, 0.40),
         Gait("walk", (0.50, 0.0, 0.25, 0.75), 0.70, 0.56),
         Gait("trot", (0.0, 0.5, 0.5, 0.0), 0.52, 0.40, ((0, 3), (1, 2))),
-        Gait("bound", (0.0, 0.0, 0.5, 0.5), 0.45, 0.36, ((0, 1), (2, 3)), 0.06),
-        Gait("pace", (0.0, 0.5, 0.0, 0.5), 0.52, 0.36, ((0, 2), (1, 3)), 0.06),
+        Gait("bound", (0.0, 0.0, 0.5, 0.5), 0.42, 0.32, ((0, 1), (2, 3)), 0.06, (0.06, 0.0)),
+        Gait("pace", (0.0, 0.5, 0.0, 0.5), 0.50, 0.34, ((0, 2), (1, 3)), 0.06, (0.0, 0.07)),
         Gait("pronk", (0.0, 0.0, 0.0, 0.0), 0.50, 0.42, ((0, 1, 2, 3),), 0.06),
     )
 }
@@ -69,6 +74,7 @@ class GaitClock:
         self.offsets: Array = np.array(gait.offsets)
         self.duty = gait.duty
         self.period = gait.period
+        self.inset: Array = np.array(gait.inset)
         self._target: Array = self.offsets.copy()
         self._left = 0.0
 
@@ -101,6 +107,7 @@ class GaitClock:
             self.offsets = self.offsets + share * (self._target - self.offsets)
             self.duty += share * (self.gait.duty - self.duty)
             self.period += share * (period - self.period)
+            self.inset += share * (np.array(self.gait.inset) - self.inset)
             self._left = max(self._left - dt, 0.0)
         else:
             self.duty = self.gait.duty
