@@ -41,6 +41,13 @@ class Record:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A pickled array comes back writable.
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)
+
     @property
     def duration(self) -> float:
         """Time from the first sample to the last, s."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from gait.errors import GaitError
-from gait.io.csv import Csv
+from gait.io.csv import Csv, read_csv
 from gait.io.format import Format, reason
 from gait.io.npz import Npz
 from gait.io.tum import Tum
 from gait.log import Log
 from gait.trajectory import Trajectory
 
-__all__ = ["FORMATS", "Format", "open_any", "open_log", "open_trajectory", "save"]
+__all__ = ["FORMATS", "Format", "open_any", "open_log", "open_trajectory", "read_csv", "save"]
 
 FORMATS: tuple[Format, ...] = (Npz(), Csv(), Tum())
 """Every format, in the order in which a file is offered to them."""
@@ -66,15 +65,15 @@ def save(record: Log | Trajectory, path: str | Path) -> None:
 
 
 def _head(path: Path) -> bytes:
-    if path.is_dir():
-        raise GaitError(f"{path} is a folder: give a file in it")
-    if not os.path.lexists(path):
-        raise GaitError(f"there is no file {path}: check the name")
     try:
+        if path.is_dir():
+            raise GaitError(f"{path} is a folder: give a file in it")
         if path.exists() and not path.is_file():
             raise GaitError(f"{path} is not a regular file: save it to one first")
         with path.open("rb") as file:
             head = file.read(_HEAD)
+    except FileNotFoundError:
+        raise GaitError(f"there is no file {path}: check the name") from None
     except OSError as error:
         raise GaitError(f"cannot read {path}: {reason(error)}") from None
     if not head.strip():

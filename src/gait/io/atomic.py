@@ -24,15 +24,16 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     """
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise GaitError(f"cannot write {path}: the folder {Path(path).parent} does not exist, create it first")
-    if target.exists() and not target.is_file():
-        raise GaitError(f"cannot write {path}: it is not a regular file, choose another name")
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
     try:
-        yield temporary
-        temporary.replace(target)
+        if not target.parent.is_dir():
+            raise GaitError(f"cannot write {path}: there is no folder {Path(path).parent}, create it first")
+        if target.exists() and not target.is_file():
+            raise GaitError(f"cannot write {path}: it is not a regular file, choose another name")
+        try:
+            yield temporary
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise GaitError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
-    finally:
-        temporary.unlink(missing_ok=True)

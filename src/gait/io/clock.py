@@ -32,7 +32,8 @@ def from_ns(ns: AnyArray) -> Array:
 def pack(t: Array) -> dict[str, AnyArray]:
     """The time columns of a file: `t_ns`, and `t` too where nanoseconds alone do not give the seconds back."""
     ns = to_ns(t)
-    return {"t_ns": ns} if np.array_equal(from_ns(ns), t) else {"t_ns": ns, "t": t}
+    # Bytes, since minus zero equals zero and is yet another number.
+    return {"t_ns": ns} if from_ns(ns).tobytes() == t.tobytes() else {"t_ns": ns, "t": t}
 
 
 def unpack(columns: dict[str, AnyArray], where: str) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from gait.arrays import AnyArray
 from gait.errors import GaitError
-from gait.fields import AXES, Field, refuse_unknown
+from gait.fields import AXES, Field, Labels, refuse_unknown
 from gait.io import clock, table
 from gait.io.atomic import atomic_path
 from gait.io.format import build, header, parse_header
@@ -19,6 +19,7 @@ from gait.record import Record
 from gait.trajectory import Trajectory
 
 _MARK = "# gait: "
+_TIME = ("t", "t_ns")
 
 
 class Csv:
@@ -29,15 +30,8 @@ class Csv:
 
     def matches(self, head: bytes) -> bool:
         """Text whose first line that is no comment names columns with commas between them."""
-        try:
-            lines = head.decode("utf-8-sig", errors="strict").splitlines()
-        except UnicodeDecodeError as error:
-            # The head may end within a letter; anything earlier means that it is no text.
-            if error.start < len(head) - 4:
-                return False
-            lines = head[: error.start].decode("utf-8-sig").splitlines()
-        first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-        return "," in first and "\0" not in first
+        first = table.first_line(head)
+        return first is not None and "," in first
 
     def read(self, path: Path) -> Log | Trajectory:
         """Read a Log or a Trajectory; see `read_csv` for files with other column names."""
@@ -65,100 +59,95 @@ def read_csv(
         robot: the robot's name, for files that do not say.
     """
     path = Path(path)
-    lines = table.read_lines(path)
+    text = table.read_text(path)
+    lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
     if start is None:
         raise GaitError(f"{path} has no line that names its columns: see docs/log.md for the names")
-    names = [name.strip() for name in lines[start].split(",")]
-    values = table.parse(path, lines, start + 1, _unique(names, path), ",")
-    renamed = _rename(values, columns or {}, path)
+    names = _rename([name.strip() for name in lines[start].split(",")], columns or {}, path)
+    kept = [name for name in names if name is not None]
     note = next((line[len(_MARK) :] for line in lines[:start] if line.startswith(_MARK)), None)
-    if note is None:
-        kind, metadata = _guess(list(renamed), robot)
-    else:
-        kind, metadata = parse_header(note, str(path))
-        rows, found = metadata.pop("rows", None), len(next(iter(values.values())))
-        if rows is not None and rows != found:
-            raise GaitError(f"{path} is cut short: it has {found} of {rows} rows, copy or record it again")
-    return build(kind, _fold(kind, renamed, metadata, path), metadata, str(path))
+    kind, metadata = _guess(kept, robot, path) if note is None else parse_header(note, str(path))
+    rows = metadata.pop("rows", None)
+    if rows is not None and not text.endswith("\n"):
+        raise GaitError(f"{path} is cut short in its last line: copy or export it again")
+    labels = {**AXES, "leg": metadata.get("leg_names", ()), "joint": metadata.get("joint_names", ())}
+    present = _present(kind, labels, kept, path)
+
+    values = table.parse(path, lines, start + 1, names, ",")
+    found = len(values[kept[0]])
+    if rows not in (None, found):
+        raise GaitError(f"{path} has {found} rows but was written with {rows}: copy or export it again")
+    arrays = {"t": clock.unpack({name: values[name] for name in _TIME if name in values}, str(path))}
+    for field in present:
+        flat = np.column_stack([values[name] for name in field.columns(labels)])
+        arrays[field.name] = flat.reshape(found, *(len(labels[axis]) for axis in field.axes))
+    return build(kind, arrays, metadata, str(path))
 
 
 def _flatten(record: Record) -> tuple[list[str], list[list[Any]]]:
-    names, columns = [], []
+    names: list[str] = []
+    columns: list[list[Any]] = []
     for name, stamps in clock.pack(record.t).items():
         names.append(name)
         columns.append(stamps.tolist())
-    arrays = record.arrays()
+    arrays: dict[str, AnyArray] = record.arrays()
     for field in record.FIELDS[1:]:
         if field.name in arrays:
             flat = arrays[field.name].reshape(len(record), -1)
-            if field.dtype != "float64":
-                flat = flat.astype(np.int64)
             names += field.columns(record.labels)
-            columns += flat.T.tolist()
+            columns += (flat if field.dtype == "float64" else flat.astype(np.int64)).T.tolist()
     return names, columns
 
 
-def _fold(
-    kind: type[Log] | type[Trajectory], columns: dict[str, AnyArray], metadata: Mapping[str, Any], path: Path
-) -> dict[str, AnyArray]:
-    """Put the columns together into the fields of the kind; every column must belong to one and none may lack."""
-    arrays = {"t": clock.unpack(columns, str(path))}
-    labels = {**AXES, "leg": metadata.get("leg_names", ()), "joint": metadata.get("joint_names", ())}
-    known = [name for field in kind.FIELDS for name in field.columns(labels)]
-    refuse_unknown(columns, known, f"{path}: the {kind.KIND}")
-    for field in kind.FIELDS[1:]:
-        names = field.columns(labels)
-        missing = [name for name in names if name not in columns]
-        if len(missing) == len(names):
-            continue
-        if missing:
-            raise GaitError(f"{path} has some columns of {field.name} but not {missing[0]}: add it")
-        arrays[field.name] = np.stack([columns[name] for name in names], axis=1).reshape(
-            -1, *(len(labels[axis]) for axis in field.axes)
-        )
-    return arrays
-
-
-def _guess(names: Sequence[str], robot: str) -> tuple[type[Log] | type[Trajectory], dict[str, Any]]:
-    """Kind and metadata of a file without our header, from the names of its columns."""
-    if not any(name.startswith(("gyro.", "accel.", "q.", "dq.")) for name in names):
-        return Trajectory, {}
-    metadata: dict[str, Any] = {"robot": robot}
-    joints = [name.removeprefix("q.") for name in names if name.startswith("q.")]
-    metadata["joint_names"] = joints
-    legs = next(filter(None, (list(_legs(names, field)) for field in Log.FIELDS if "leg" in field.axes)), None)
-    if legs is None:
-        from gait.robots import Robot
-
-        legs = list(Robot.load(robot).leg_names)
-    metadata["leg_names"] = legs
-    return Log, metadata
-
-
-def _legs(names: Sequence[str], field: Field) -> Iterator[str]:
-    """The legs that columns of a field name, in their order."""
-    inner = "".join(f".{AXES[axis][0]}" for axis in field.axes[1:])
-    for name in names:
-        if name.startswith(f"{field.name}.") and name.endswith(inner):
-            yield name[len(field.name) + 1 : len(name) - len(inner)]
-
-
-def _unique(names: Sequence[str], path: Path) -> Sequence[str]:
-    for i, name in enumerate(names):
-        if not name or name in names[:i]:
-            problem = f"'{name}' twice" if name else "a column without a name"
+def _rename(names: Sequence[str], columns: Mapping[str, str | None], path: Path) -> list[str | None]:
+    """Our names for the columns, each its own; None for those to leave out."""
+    refuse_unknown(columns, names, str(path))
+    ours = [columns.get(name, name) for name in names]
+    for i, name in enumerate(ours):
+        if name == "" or (name is not None and name in ours[:i]):
+            problem = f"the column '{name}' twice" if name else "a column without a name"
             raise GaitError(f"{path} has {problem}: every column needs its own name")
-    return names
+    return ours
 
 
-def _rename(values: dict[str, AnyArray], columns: Mapping[str, str | None], path: Path) -> dict[str, AnyArray]:
-    refuse_unknown(columns, values, f"{path}")
-    renamed: dict[str, AnyArray] = {}
-    for name, value in values.items():
-        ours = columns.get(name, name)
-        if ours is not None:
-            if ours in renamed:
-                raise GaitError(f"{path} would have the column {ours} twice: leave one out with None")
-            renamed[ours] = value
-    return renamed
+def _present(kind: type[Log] | type[Trajectory], labels: Labels, names: Sequence[str], path: Path) -> list[Field]:
+    """The fields that the columns make up; every column must belong to one, and none of a field's may lack."""
+    known = [*_TIME, *(name for field in kind.FIELDS[1:] for name in field.columns(labels))]
+    refuse_unknown(names, known, f"{path}: a {kind.KIND}")
+    present = []
+    for field in kind.FIELDS[1:]:
+        missing = [name for name in field.columns(labels) if name not in names]
+        if not missing:
+            present.append(field)
+        elif len(missing) < len(field.columns(labels)):
+            raise GaitError(f"{path} has some columns of {field.name} but not {missing[0]}: add it")
+    return present
+
+
+def _guess(names: Sequence[str], robot: str, path: Path) -> tuple[type[Log] | type[Trajectory], dict[str, Any]]:
+    """Kind and metadata of a file without our header, from the names of its columns."""
+    stems = {name.split(".", 1)[0] for name in names}
+    if not stems & {field.name for kind in (Log, Trajectory) for field in kind.FIELDS[1:]}:
+        raise GaitError(
+            f"{path} has none of gait's columns, such as gyro.x: rename them, or give gait.io.read_csv a map of names"
+        )
+    if not stems & {field.name for field in Log.FIELDS if field.required and field.name != "t"}:
+        return Trajectory, {}
+    joints = [name.removeprefix("q.") for name in names if name.startswith("q.")]
+    per_leg = (_legs(names, field) for field in Log.FIELDS if "leg" in field.axes)
+    legs = next(filter(None, per_leg), None) or _legs_of(robot)
+    return Log, {"robot": robot, "leg_names": legs, "joint_names": joints}
+
+
+def _legs(names: Sequence[str], field: Field) -> list[str]:
+    """The legs that the columns of a field name, in their order."""
+    prefix, inner = f"{field.name}.", "".join(f".{AXES[axis][0]}" for axis in field.axes[1:])
+    mine = (name for name in names if name.startswith(prefix) and name.endswith(inner))
+    return [name[len(prefix) : len(name) - len(inner)] for name in mine]
+
+
+def _legs_of(robot: str) -> list[str]:
+    from gait.robots import Robot
+
+    return list(Robot.load(robot).leg_names)

@@ -52,9 +52,10 @@ def parse_header(text: str, where: str) -> tuple[type[Log] | type[Trajectory], d
         raise GaitError(f"{where} has a header that gait did not write: convert the file again") from None
     if version != VERSION:
         raise GaitError(f"{where} has layout version {version}, this gait reads {VERSION}: upgrade gait")
-    unknown = [name for name in tree if name not in (*kind.METADATA, "rows")]
-    if unknown:
-        raise GaitError(f"{where} has '{unknown[0]}' in its header, which gait does not know: upgrade gait")
+    types = {"robot": str, "source": str, "leg_names": list, "joint_names": list, "rows": int}
+    for name, value in tree.items():
+        if name not in (*kind.METADATA, "rows") or not isinstance(value, types[name]):
+            raise GaitError(f"{where} has a header that gait did not write (at '{name}'): convert the file again")
     return kind, tree
 
 

@@ -12,42 +12,62 @@ from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.io.format import reason
 
+Names = Sequence[str | None]
+"""A name for each column; None for one to skip."""
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text file without their ends."""
+
+def first_line(head: bytes) -> str | None:
+    """The first line of a text that is neither empty nor a comment; None if the bytes are no text."""
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # The head may end in the middle of a letter; anything earlier means that this is no text.
+        if error.start < len(head) - 4:
+            return None
+        text = head[: error.start].decode("utf-8-sig")
+    if "\0" in text:
+        return None
+    return next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), None)
+
+
+def read_text(path: Path) -> str:
+    """The whole of a text file."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise GaitError(f"cannot read {path}: {reason(error)}") from None
     except UnicodeDecodeError:
-        raise GaitError(f"{path} is not a text file") from None
+        raise GaitError(f"{path} is not a text file: export it again as UTF-8") from None
 
 
-def parse(
-    path: Path, lines: Sequence[str], first: int, names: Sequence[str], delimiter: str | None
-) -> dict[str, AnyArray]:
+def parse(path: Path, lines: Sequence[str], first: int, names: Names, delimiter: str | None) -> dict[str, AnyArray]:
     """The columns of a table of numbers by name: int64 where the name ends in `_ns`, else float64.
 
     Args:
         path: for messages only.
         lines: all lines of the file.
         first: index of the first line with numbers; empty lines and lines that begin with `#` are skipped.
-        names: one name for each column.
+        names: one for each column.
         delimiter: what stands between values; None for white space.
     """
-    layout = [(f"c{i}", "i8" if name.endswith("_ns") else "f8") for i, name in enumerate(names)]
+    used = [(i, name) for i, name in enumerate(names) if name is not None]
+    layout = [(f"c{i}", "i8" if name.endswith("_ns") else "f8") for i, name in used]
+    # Without usecols numpy also counts the values of each line.
+    usecols = None if len(used) == len(names) else [i for i, _ in used]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            table = np.loadtxt(lines[first:], dtype=layout, delimiter=delimiter, comments="#", ndmin=1)
+            values = np.loadtxt(
+                lines[first:], dtype=layout, delimiter=delimiter, comments="#", usecols=usecols, ndmin=1
+            )
     except (ValueError, OverflowError):
         raise _blame(path, lines, first, names, delimiter) from None
-    if not len(table):
+    if not len(values):
         raise GaitError(f"{path} has no rows of numbers: record or export it again")
-    return {name: np.ascontiguousarray(table[f"c{i}"]) for i, name in enumerate(names)}
+    return {name: np.ascontiguousarray(values[f"c{i}"]) for i, name in used}
 
 
-def _blame(path: Path, lines: Sequence[str], first: int, names: Sequence[str], delimiter: str | None) -> GaitError:
+def _blame(path: Path, lines: Sequence[str], first: int, names: Names, delimiter: str | None) -> GaitError:
     for number, line in enumerate(lines[first:], start=first + 1):
         bare = line.split("#", 1)[0]
         if not bare.strip():
@@ -58,7 +78,7 @@ def _blame(path: Path, lines: Sequence[str], first: int, names: Sequence[str], d
                 f"{path} line {number} has {len(values)} values where {len(names)} are due: complete or remove it"
             )
         for name, value in zip(names, values, strict=True):
-            if not _is_number(value, whole=name.endswith("_ns")):
+            if name is not None and not _is_number(value, whole=name.endswith("_ns")):
                 shown = value.strip()[:40]
                 return GaitError(f"{path} line {number} has '{shown}' for {name}: a number is needed there")
     return GaitError(f"{path} cannot be read as a table of numbers: export it again")

@@ -23,17 +23,16 @@ class Tum:
 
     def matches(self, head: bytes) -> bool:
         """Text whose first line that is no comment is eight numbers."""
-        lines = head.decode("utf-8", errors="replace").splitlines()
-        first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+        values = (table.first_line(head) or "").split()
         try:
-            return len([float(value) for value in first.split()]) == len(_COLUMNS)
+            return len([float(value) for value in values]) == len(_COLUMNS)
         except ValueError:
             return False
 
     def read(self, path: Path) -> Trajectory:
         """Read a trajectory; its velocity is the central difference of the positions."""
         path = Path(path)
-        values = table.parse(path, table.read_lines(path), 0, _COLUMNS, None)
+        values = table.parse(path, table.read_text(path).splitlines(), 0, _COLUMNS, None)
         t = values["t"]
         pos_w = np.stack([values[name] for name in ("x", "y", "z")], axis=1)
         quat = np.stack([values[name] for name in ("qw", "qx", "qy", "qz")], axis=1)
