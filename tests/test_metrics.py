@@ -106,6 +106,20 @@ def test_relative_error_over_distance_equals_evo_rpe(evo: Evo, metres: float) ->
     np.testing.assert_allclose(ours.rotation.values, rotation, **TIGHT)
 
 
+def test_distance_windows_of_a_robot_that_pauses_equal_evo(tmp_path: Path) -> None:
+    t = clock(20.0, 50.0)
+    # The walk's own clock stands still from 6 to 9 s and from 12 to 14 s.
+    own = t - np.clip(t - 6.0, 0.0, 3.0) - np.clip(t - 12.0, 0.0, 2.0)
+    pauses = walk(np.unique(own))
+    rows = np.searchsorted(pauses.t, own)
+    truth = Trajectory(t=t, **{name: getattr(pauses, name)[rows] for name in ("pos_w", "vel_w", "quat_wb_wxyz")})
+    estimate = spoil(truth)
+    position, rotation = Evo(tmp_path, truth, estimate).rpe(1.0, "m")
+    ours = relative_error(estimate, truth, metres=1.0)
+    np.testing.assert_allclose(ours.position.values, position, **TIGHT)
+    np.testing.assert_allclose(ours.rotation.values, rotation, **TIGHT)
+
+
 # --- alignment -----------------------------------------------------------------------------------------------------
 
 
