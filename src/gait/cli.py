@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,9 @@ def main(args: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # The name of a file may hold bytes that are no letters; they must not stop us from printing.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _dispatch(list(sys.argv[1:] if args is None else args))
         sys.stdout.flush()
@@ -93,8 +97,10 @@ def _print(outcome: Outcome) -> None:
     from gait.results import rows_to_table
 
     console = Console(highlight=False)
-    console.print(rows_to_table(outcome.rows, outcome.title))
-    # Plain prints: a path must never be wrapped in the middle.
+    # Printed by us, since rich has a mind of its own about readers that leave early and about wrapping a path.
+    with console.capture() as table:
+        console.print(rows_to_table(outcome.rows, outcome.title))
+    print(table.get(), end="")
     if outcome.wrote is not None:
         print(f"wrote {outcome.wrote}")
     if outcome.next:
