@@ -16,6 +16,9 @@ from gait.arrays import Array
 
 _A1 = "float64[::1]"
 _A2 = "float64[:, ::1]"
+# Inputs may be read-only, as the rows of a Log are.
+_I1 = "Array(float64, 1, 'C', True)"
+_I2 = "Array(float64, 2, 'C', True)"
 # Below this angle (rad) the trigonometric coefficients lose digits to cancellation; their series do not.
 _SERIES_BELOW = 0.5
 
@@ -36,7 +39,7 @@ def coefficients(angle: float) -> tuple[float, float, float, float]:
     return s / angle, 2.0 * h * h / t2, (angle - s) / (t2 * angle), (0.5 * t2 - 2.0 * h * h) / (t2 * t2)
 
 
-@compiled(f"void({_A1}, float64, float64, float64, {_A2})")
+@compiled(f"void({_I1}, float64, float64, float64, {_A2})")
 def _polynomial_into(w: Array, one: float, first: float, second: float, out: Array) -> None:
     """out = one I + first w^ + second w^ w^, the form of every function of a rotation vector here."""
     x, y, z = w[0], w[1], w[2]
@@ -51,7 +54,7 @@ def _polynomial_into(w: Array, one: float, first: float, second: float, out: Arr
     out[2, 1] = second * y * z + first * x
 
 
-@compiled(f"void({_A1}, {_A2}, {_A2}, {_A2})")
+@compiled(f"void({_I1}, {_A2}, {_A2}, {_A2})")
 def gammas_into(w: Array, gamma0: Array, gamma1: Array, gamma2: Array) -> None:
     """The integrals of the rotation exp(s w), s from 0 to 1: itself at 1, once and twice integrated.
 
@@ -63,7 +66,7 @@ def gammas_into(w: Array, gamma0: Array, gamma1: Array, gamma2: Array) -> None:
     _polynomial_into(w, 0.5, c, d, gamma2)
 
 
-@compiled(f"void({_A1}, {_A2}, {_A2})")
+@compiled(f"void({_I1}, {_A2}, {_A2})")
 def exp_and_jacobian_into(w: Array, rotation: Array, jacobian: Array) -> None:
     """exp(w) and the left Jacobian of SO(3) in one go."""
     a, b, c, _ = coefficients(math.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]))
@@ -71,7 +74,7 @@ def exp_and_jacobian_into(w: Array, rotation: Array, jacobian: Array) -> None:
     _polynomial_into(w, 1.0, b, c, jacobian)
 
 
-@compiled(f"{_A2}({_A1})")
+@compiled(f"{_A2}({_I1})")
 def skew(w: Array) -> Array:
     """The matrix w^ with w^ u = w x u."""
     out = np.empty((3, 3))
@@ -79,7 +82,7 @@ def skew(w: Array) -> Array:
     return out
 
 
-@compiled(f"{_A2}({_A1})")
+@compiled(f"{_A2}({_I1})")
 def so3_exp(w: Array) -> Array:
     """Rotation matrix of a rotation vector."""
     out = np.empty((3, 3))
@@ -88,7 +91,7 @@ def so3_exp(w: Array) -> Array:
     return out
 
 
-@compiled(f"void({_A2}, {_A1})")
+@compiled(f"void({_I2}, {_A1})")
 def quat_from_rotation_into(R: Array, quat: Array) -> None:
     """Unit quaternion wxyz with w >= 0 of a rotation matrix, from the largest component so that nothing cancels."""
     trace = R[0, 0] + R[1, 1] + R[2, 2]
@@ -112,7 +115,7 @@ def quat_from_rotation_into(R: Array, quat: Array) -> None:
         quat[i] /= norm
 
 
-@compiled(f"void({_A1}, {_A2})")
+@compiled(f"void({_I1}, {_A2})")
 def rotation_from_quat_into(quat: Array, R: Array) -> None:
     """Rotation matrix of a unit quaternion wxyz."""
     w, x, y, z = quat[0], quat[1], quat[2], quat[3]
@@ -121,7 +124,7 @@ def rotation_from_quat_into(quat: Array, R: Array) -> None:
     R[2, 0], R[2, 1], R[2, 2] = 2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)
 
 
-@compiled(f"{_A1}({_A2})")
+@compiled(f"{_A1}({_I2})")
 def quat_from_rotation(R: Array) -> Array:
     """Unit quaternion wxyz with w >= 0 of a rotation matrix."""
     out = np.empty(4)
@@ -129,7 +132,7 @@ def quat_from_rotation(R: Array) -> Array:
     return out
 
 
-@compiled(f"{_A2}({_A1})")
+@compiled(f"{_A2}({_I1})")
 def rotation_from_quat(quat: Array) -> Array:
     """Rotation matrix of a unit quaternion wxyz."""
     out = np.empty((3, 3))
@@ -137,7 +140,7 @@ def rotation_from_quat(quat: Array) -> Array:
     return out
 
 
-@compiled(f"{_A1}({_A2})")
+@compiled(f"{_A1}({_I2})")
 def so3_log(R: Array) -> Array:
     """Rotation vector of a rotation matrix, of length at most pi."""
     quat = quat_from_rotation(R)
@@ -147,7 +150,7 @@ def so3_log(R: Array) -> Array:
     return scale * quat[1:]
 
 
-@compiled(f"{_A2}({_A1})")
+@compiled(f"{_A2}({_I1})")
 def so3_left_jacobian(w: Array) -> Array:
     """J with exp(w + dw) = exp(J dw) exp(w) to first order."""
     out = np.empty((3, 3))
@@ -156,7 +159,7 @@ def so3_left_jacobian(w: Array) -> Array:
     return out
 
 
-@compiled(f"{_A2}({_A1})")
+@compiled(f"{_A2}({_I1})")
 def so3_left_jacobian_inverse(w: Array) -> Array:
     """Inverse of the left Jacobian, for rotations of less than a full turn."""
     t2 = w[0] * w[0] + w[1] * w[1] + w[2] * w[2]
@@ -177,7 +180,7 @@ def so3_left_jacobian_inverse(w: Array) -> Array:
     return out
 
 
-@compiled(f"Tuple(({_A2}, {_A2}))({_A1})")
+@compiled(f"Tuple(({_A2}, {_A2}))({_I1})")
 def sek3_exp(xi: Array) -> tuple[Array, Array]:
     """Exponential of SE_k(3): rotation (3, 3) and vectors (k, 3) of a tangent (3 + 3 k,)."""
     rotation, jacobian = np.empty((3, 3)), np.empty((3, 3))
@@ -185,7 +188,7 @@ def sek3_exp(xi: Array) -> tuple[Array, Array]:
     return rotation, xi[3:].copy().reshape(-1, 3) @ jacobian.T
 
 
-@compiled(f"{_A1}({_A2}, {_A2})")
+@compiled(f"{_A1}({_I2}, {_I2})")
 def sek3_log(R: Array, x: Array) -> Array:
     """Logarithm of SE_k(3): the tangent (3 + 3 k,) with the shortest rotation."""
     xi = np.empty(3 + 3 * x.shape[0])
@@ -194,19 +197,19 @@ def sek3_log(R: Array, x: Array) -> Array:
     return xi
 
 
-@compiled(f"Tuple(({_A2}, {_A2}))({_A2}, {_A2}, {_A2}, {_A2})")
+@compiled(f"Tuple(({_A2}, {_A2}))({_I2}, {_I2}, {_I2}, {_I2})")
 def sek3_compose(R1: Array, x1: Array, R2: Array, x2: Array) -> tuple[Array, Array]:
     """Product of two extended poses."""
     return R1 @ R2, x1 + x2 @ R1.T
 
 
-@compiled(f"Tuple(({_A2}, {_A2}))({_A2}, {_A2})")
+@compiled(f"Tuple(({_A2}, {_A2}))({_I2}, {_I2})")
 def sek3_inverse(R: Array, x: Array) -> tuple[Array, Array]:
     """Inverse of an extended pose."""
     return np.ascontiguousarray(R.T), -(x @ R)
 
 
-@compiled(f"{_A2}({_A2}, {_A2})")
+@compiled(f"{_A2}({_I2}, {_I2})")
 def sek3_adjoint(R: Array, x: Array) -> Array:
     """Adjoint (3 + 3 k square) with X exp(xi) = exp(Ad xi) X."""
     size = 3 + 3 * x.shape[0]
@@ -219,7 +222,7 @@ def sek3_adjoint(R: Array, x: Array) -> Array:
     return out
 
 
-@compiled(f"{_A2}({_A1})")
+@compiled(f"{_A2}({_I1})")
 def sek3_left_jacobian(xi: Array) -> Array:
     """Left Jacobian of SE_k(3) (3 + 3 k square): exp(xi + d) = exp(J d) exp(xi) to first order."""
     w = xi[:3]

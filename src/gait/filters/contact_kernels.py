@@ -40,7 +40,8 @@ class Model(NamedTuple):
     weight: float
     touch_down: float
     lift_off: float
-    dwell: float
+    touch_down_dwell: float
+    lift_off_dwell: float
     contact_std: float
     slip_speed: float
     """Infinite where slip rejection is off."""
@@ -92,7 +93,7 @@ def _example(legs: int = 1) -> tuple[Model, Memory, Out]:
     m3, row = np.zeros((3, 3)), np.zeros(3)
     model = Model(
         np.zeros((legs, 4, 3)), np.zeros((legs, 3)), np.zeros((legs, 3, 4)), m3, row, np.zeros(4),
-        np.zeros((legs, 3, 3)), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True, 0,
+        np.zeros((legs, 3, 3)), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True, 0,
     )  # fmt: skip
     memory = Memory(
         m3, m3, m3, m3, np.zeros(legs, np.bool_), np.zeros((1, 1, 1)), np.zeros((1, 2), np.int64),
@@ -149,7 +150,15 @@ def _take_leg(
             normal = foot_force
         share = normal / model.weight if math.isfinite(normal) else 0.0
         contacts.update_contact(
-            share, model.touch_down, model.lift_off, model.dwell, dt, leg, memory.contact, memory.waiting
+            share,
+            model.touch_down,
+            model.lift_off,
+            model.touch_down_dwell,
+            model.lift_off_dwell,
+            dt,
+            leg,
+            memory.contact,
+            memory.waiting,
         )
 
     # Speed of the foot over the ground, as the filter sees it: base velocity plus leg motion less rolling.

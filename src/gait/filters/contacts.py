@@ -37,12 +37,13 @@ def ground_force(jac: Array, tau: Array, tau_gravity: Array, force: Array) -> bo
     return True
 
 
-@compiled("boolean(float64, float64, float64, float64, float64, int64, boolean[::1], float64[::1])")
+@compiled("boolean(float64, float64, float64, float64, float64, float64, int64, boolean[::1], float64[::1])")
 def update_contact(
     force: float,
     touch_down: float,
     lift_off: float,
-    dwell: float,
+    touch_down_dwell: float,
+    lift_off_dwell: float,
     dt: float,
     leg: int,
     contact: BoolArray,
@@ -54,7 +55,8 @@ def update_contact(
         force: normal force, in the unit of the thresholds.
         touch_down: force that starts a contact.
         lift_off: force below which it ends.
-        dwell: seconds the other side of a threshold must hold before the state changes.
+        touch_down_dwell: seconds the force must stay above before a contact starts.
+        lift_off_dwell: seconds it must stay below before it ends.
         dt: seconds since the last call.
         leg: which leg.
         contact: state of every leg (L,), changed in place.
@@ -66,7 +68,7 @@ def update_contact(
     other = force < lift_off if contact[leg] else force > touch_down
     waiting[leg] = waiting[leg] + dt if other else 0.0
     # Half a step of tolerance: stamps jitter, and a dwell of five samples must not become six.
-    if other and waiting[leg] > dwell - 0.5 * dt:
+    if other and waiting[leg] > (lift_off_dwell if contact[leg] else touch_down_dwell) - 0.5 * dt:
         contact[leg] = not contact[leg]
         waiting[leg] = 0.0
     return bool(contact[leg])

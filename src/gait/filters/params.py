@@ -57,8 +57,10 @@ class ContactDetection:
     """Force along the leg that starts a contact, as a share of the robot's weight."""
     lift_off: float = 0.10
     """Force below which a contact ends, as a share of the robot's weight; lower than `touch_down`: hysteresis."""
-    dwell: float = 0.01
-    """Seconds a new state must last before it is believed."""
+    touch_down_dwell: float = 0.01
+    """Seconds of load before a contact is believed: an impact rings."""
+    lift_off_dwell: float = 0.0
+    """Seconds without load before a contact ends. A foot that leaves is trusted no longer: it moves at once."""
 
 
 @dataclass(frozen=True)

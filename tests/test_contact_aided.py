@@ -1,0 +1,206 @@
+"""The contact-aided filter on a walk whose every number is known: rolling feet, contacts from torque, slips."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from synthetic import walking_log
+
+from gait import GaitError, Log, Robot, lie
+from gait.filters import ContactAided, SlipRejection
+from gait.filters.contact_aided import ContactAidedFilter, contact_field
+from gait.filters.contacts import ground_force, update_contact
+from gait.robots import kinematics
+from gait.trajectory import Health
+
+
+@pytest.fixture(scope="module")
+def robot() -> Robot:
+    return Robot.load("go1")
+
+
+@pytest.fixture(scope="module")
+def walk() -> Log:
+    return walking_log(5.0)
+
+
+def velocity_rmse(filter_: ContactAidedFilter, log: Log) -> float:
+    return float(np.sqrt(np.mean(np.sum((filter_.run(log).vel_b - log.vel_b) ** 2, axis=1))))
+
+
+def test_contacts_from_torque_are_the_true_ones(robot: Robot, walk: Log) -> None:
+    _, guess = ContactAidedFilter(robot).run_with_contacts(walk)
+    agreement = (guess == walk.contact).mean()
+    assert agreement > 0.95  # the rest is the dwell of 10 ms after each touch-down
+
+
+def test_modelling_the_rolling_foot_matters(robot: Robot, walk: Log) -> None:
+    rolling = velocity_rmse(ContactAidedFilter(robot, contact_from="contact"), walk)
+    fixed = velocity_rmse(ContactAidedFilter(robot, ContactAided(rolling=False), contact_from="contact"), walk)
+    assert rolling < 1e-3
+    assert fixed > 0.02
+
+
+def test_steps_and_run_give_the_same_bits(robot: Robot, walk: Log) -> None:
+    log = walk.slice(0.0, 2.0)
+    whole, one = ContactAidedFilter(robot), ContactAidedFilter(robot)
+    trajectory = whole.run(log)
+    one.reset(log.quat_wb_wxyz[0], log.vel_w[0], log.pos_w[0], log.gyro[0])
+    for k in range(1, len(log)):
+        one.step(log.t[k] - log.t[k - 1], log.gyro[k], log.accel[k], log.q[k], log.dq[k], log.tau[k])
+        np.testing.assert_array_equal(one.vel_w, trajectory.vel_w[k])
+        np.testing.assert_array_equal(one.pos_w, trajectory.pos_w[k])
+        np.testing.assert_array_equal(one.quat_wb_wxyz, trajectory.quat_wb_wxyz[k])
+
+
+def test_force_and_flags_work_where_torque_is_missing(robot: Robot, walk: Log) -> None:
+    force = walk.contact * robot.mass * 9.81 / 2
+    bare = walk.replace(tau=None, contact=None, foot_force=force)
+    assert contact_field(walk) == "tau"
+    assert contact_field(bare) == "foot_force"
+    assert contact_field(walk.replace(tau=None)) == "contact"
+    with pytest.raises(GaitError, match="none of tau, foot_force and contact"):
+        contact_field(walk.replace(tau=None, contact=None))
+    assert velocity_rmse(ContactAidedFilter(robot, contact_from="foot_force"), bare) < 0.01
+    assert velocity_rmse(ContactAidedFilter(robot, contact_from="contact"), walk) < 0.01
+    with pytest.raises(GaitError, match="no tau"):
+        ContactAidedFilter(robot).run(bare)
+    with pytest.raises(GaitError, match="choose one of tau"):
+        ContactAidedFilter(robot, contact_from="camera")
+
+
+def with_slips(walk: Log, leg: int = 0) -> Log:
+    """For 60 ms in every stance of one leg its foot slides: its encoders report 1 m/s more than the ground would."""
+    robot = Robot.load("go1")
+    q, dq = walk.q.copy(), walk.dq.copy()
+    shift = np.zeros(3)
+    dt = 1 / walk.rate
+    for k in range(len(walk)):
+        i = slice(3 * leg, 3 * leg + 3)
+        inside = walk.contact[k, leg] and (walk.t[k] * 2.5) % 1.0 > 0.2 and (walk.t[k] * 2.5) % 1.0 < 0.35
+        jac = robot.jacobian(q[k])[leg]
+        slide = np.array([1.0, 0.0, 0.0]) if inside else np.zeros(3)
+        rate = np.linalg.solve(jac, slide)
+        shift = shift + rate * dt if walk.contact[k, leg] else np.zeros(3)
+        q[k, i] += shift
+        dq[k, i] += rate
+    return walk.replace(q=q, dq=dq)
+
+
+def test_slip_rejection_helps_where_a_foot_slides(robot: Robot, walk: Log) -> None:
+    slipping = with_slips(walk)
+    plain = ContactAidedFilter(robot)
+    careful = ContactAidedFilter(robot, ContactAided(slip=SlipRejection(enabled=True)))
+    assert velocity_rmse(careful, slipping) < 0.6 * velocity_rmse(plain, slipping)
+    health = careful.run(slipping).health
+    assert (health & Health.SLIP).any()
+    assert not (careful.run(walk).health & Health.SLIP).any()
+
+
+def test_start_without_truth(robot: Robot) -> None:
+    """A robot that stands: level it by gravity, and it stays where it is."""
+    count, pitch = 2000, 0.1
+    R = lie.so3_exp(np.array([0.0, pitch, 0.0]))
+    force = R.T @ np.array([0.0, 0.0, 9.81])
+    q = np.tile(robot.q_stand, (count, 1))
+    tau = np.empty(12)
+    jac = robot.jacobian(robot.q_stand)
+    for i in range(4):
+        holds = np.empty(3)
+        kinematics.leg_gravity(robot.offsets, robot.signs, robot.leg_inertial, i, q[0, :3], -force, holds)
+        tau[3 * i : 3 * i + 3] = holds - jac[i].T @ (force * robot.mass / 4)
+    log = Log(
+        t=np.arange(count) / 500, gyro=np.zeros((count, 3)), accel=np.tile(force, (count, 1)), q=q, dq=q * 0,
+        tau=np.tile(tau, (count, 1)),
+    )  # fmt: skip
+    trajectory = ContactAidedFilter(robot).run(log, start="gravity")
+    assert np.abs(trajectory.vel_w).max() < 1e-3
+    assert np.abs(trajectory.pos_w).max() < 1e-3
+    np.testing.assert_allclose(lie.rotation_from_quat(trajectory.quat_wb_wxyz[-1].copy()), R, atol=1e-6)
+    assert not (trajectory.health[20:] & Health.NO_MEASUREMENT).any()
+    with pytest.raises(GaitError, match="no quat_wb_wxyz"):
+        ContactAidedFilter(robot).run(log)
+    with pytest.raises(GaitError, match="choose truth or gravity"):
+        ContactAidedFilter(robot).run(log, start="guess")
+
+
+def test_an_imu_mounted_elsewhere_gives_the_same_base(robot: Robot, walk: Log, tmp_path: Path) -> None:
+    """Turn and move the IMU: the same motion seen from there must come out as the same base velocity."""
+    tree = yaml.safe_load((Path(kinematics.__file__).parent / "go1.yaml").read_text())
+    turn = lie.so3_exp(np.array([0.3, -0.5, 1.2]))
+    tree["imu"]["quat_wxyz"] = [float(c) for c in lie.quat_from_rotation(turn)]
+    path = tmp_path / "turned.yaml"
+    path.write_text(yaml.safe_dump(tree, sort_keys=False))
+    turned = Robot.load(path)
+    log = walk.replace(gyro=walk.gyro @ turn, accel=walk.accel @ turn)
+    straight = ContactAidedFilter(robot).run(walk)
+    # The prior on roll, pitch and yaw is not the same in other axes, so agreement is to the size of that, not to bits.
+    np.testing.assert_allclose(ContactAidedFilter(turned).run(log).vel_w, straight.vel_w, atol=2e-3)
+
+
+def test_broken_samples_do_not_spread(robot: Robot, walk: Log) -> None:
+    """Streaming with NaN in one leg, then in the IMU: the output stays finite and recovers."""
+    f = ContactAidedFilter(robot)
+    f.reset(walk.quat_wb_wxyz[0], walk.vel_w[0], walk.pos_w[0], walk.gyro[0])
+    for k in range(1, 2000):
+        gyro, q = walk.gyro[k].copy(), walk.q[k].copy()
+        if 500 < k < 520:
+            q[4] = np.nan
+        if 900 < k < 905:
+            gyro[1] = np.inf
+        f.step(0.002, gyro, walk.accel[k], q, walk.dq[k], walk.tau[k])
+        assert np.isfinite(f.vel_w).all()
+        assert np.isfinite(f.pos_w).all()
+        assert np.isfinite(f.quat_wb_wxyz).all()
+        assert bool(f.health & Health.BAD_SAMPLE) == (900 < k < 905)
+    assert np.linalg.norm(f.vel_w - walk.vel_w[1999]) < 0.05
+    with pytest.raises(GaitError, match="q must be 12 numbers"):
+        f.step(0.002, walk.gyro[0], walk.accel[0], walk.q[0, :3], walk.dq[0], walk.tau[0])
+    with pytest.raises(GaitError, match="takes contacts from `tau`"):
+        f.step(0.002, walk.gyro[0], walk.accel[0], walk.q[0], walk.dq[0])
+
+
+def test_ground_force_inverts_the_leg(robot: Robot) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        jac = robot.jacobian(robot.q_stand + rng.normal(size=12) * 0.2)[0]
+        want, holds, got = rng.normal(size=3) * 50, rng.normal(size=3), np.empty(3)
+        assert ground_force(jac, holds - jac.T @ want, holds, got)
+        np.testing.assert_allclose(got, want, atol=1e-9)
+    assert not ground_force(np.zeros((3, 3)), np.ones(3), np.zeros(3), got)
+    assert not got.any()
+
+
+def test_hysteresis_and_dwell() -> None:
+    contact, waiting = np.zeros(1, dtype=bool), np.zeros(1)
+
+    def feed(force: float, samples: int) -> bool:
+        for _ in range(samples):
+            state = update_contact(force, 0.2, 0.1, 0.01, 0.004, 0.002, 0, contact, waiting)
+        return state
+
+    assert not feed(0.3, 4)  # too short
+    assert not feed(0.0, 1)
+    assert not feed(0.3, 4)  # the wait began again
+    assert feed(0.3, 1)
+    assert feed(0.15, 50)  # between the thresholds nothing changes
+    assert feed(0.05, 1)
+    assert not feed(0.05, 1)
+    assert not feed(0.15, 50)
+
+
+def test_parameters_reach_the_filter(robot: Robot, walk: Log) -> None:
+    log = walk.slice(0.0, 3.0)
+    base = ContactAidedFilter(robot).run(log)
+    for changed in (
+        ContactAided(contact=0.5),
+        ContactAided(kinematics=0.05),
+        ContactAided(detection=replace(ContactAided().detection, touch_down=0.4)),
+        ContactAided(imu=replace(ContactAided().imu, accel=0.5)),
+        ContactAided(prior=replace(ContactAided().prior, velocity=1.0)),
+        ContactAided(options=replace(ContactAided().options, exact_mean=False)),
+        ContactAided(options=replace(ContactAided().options, exact_phi=False)),
+    ):
+        assert not np.array_equal(ContactAidedFilter(robot, changed).run(log).vel_w, base.vel_w)
