@@ -28,8 +28,6 @@ class Settings(NamedTuple):
     """Position of the IMU in the base (3,)."""
     R_bs: Array
     """True axes of the IMU in the base (3, 3)."""
-    R_bd: Array
-    """Axes of the IMU in the base as described (3, 3): readings are turned into the base frame with it."""
     noise: Array
     """Standard deviation of gyro and accelerometer noise in one sample (2,)."""
     walk: Array
@@ -82,7 +80,7 @@ def _imu_pose(s: Settings, quat: Array, vel_w: Array, omega_b: Array) -> tuple[A
 
 @compiled()
 def _inertial(s: Settings, m: State, R: Array, v: Array, draws: Array, out: Array) -> None:
-    """The average rate and specific force since the last sample, with the sensor's errors, in base axes (6,)."""
+    """The average rate and specific force since the last sample, with the sensor's errors, in its own axes (6,)."""
     turn = lie.so3_log(np.ascontiguousarray(m.R.T) @ R)
     force_w = (v - m.v) / SAMPLE_DT
     force_w[2] += GRAVITY
@@ -92,12 +90,10 @@ def _inertial(s: Settings, m: State, R: Array, v: Array, draws: Array, out: Arra
     m.R[:] = R
     m.v[:] = v
     for i in range(2):
-        reading = np.empty(3)
         for j in range(3):
             value = exact[i, j] + m.bias[i, j] + s.noise[i] * draws[3 * i + j]
-            reading[j] = min(max(value, -s.limit[i]), s.limit[i])
+            out[3 * i + j] = min(max(value, -s.limit[i]), s.limit[i])
             m.bias[i, j] += s.walk[i] * draws[6 + 3 * i + j]
-        out[3 * i : 3 * i + 3] = s.R_bd @ reading
 
 
 @compiled()

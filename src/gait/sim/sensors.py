@@ -5,7 +5,8 @@ the same numbers. Everything off gives exact data: the IMU averages are those wh
 
     R+ = R exp(w dt),  v+ = v + (R Gamma1(w dt) a + g) dt,  p+ = p + v dt + (R Gamma2(w dt) a + g / 2) dt^2
 
-from one true state of the IMU to the next; the sample at t covers the 2 ms before t.
+from one true state of the IMU to the next; the sample at t covers the 2 ms before t. Readings are those of the chip: at
+its place and in its axes, which the robot's description gives.
 """
 
 from __future__ import annotations
@@ -195,15 +196,14 @@ def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tu
         raise GaitError(f"sensor offsets are {len(joints.offset)} numbers but {robot.name} has {count} joints")
     if min(imu.delay, joints.delay) < 0:
         raise GaitError("a sensor delay must be zero or more samples")
-    R_bd = lie.rotation_from_quat(robot.imu_quat_wxyz.copy())
+    R_bi = lie.rotation_from_quat(robot.imu_quat_wxyz.copy())
     # Everything constant is drawn before the first sample, so that streaming and whole episodes draw alike.
     bias = rng.standard_normal((2, 3)) * np.array([[imu.gyro_bias], [imu.accel_bias]])
     gain = 1.0 + joints.torque_gain * rng.standard_normal(count)
     smoothing = 1.0 - math.exp(-2.0 * math.pi * joints.velocity_cutoff * PHYSICS_DT)
     settings = Settings(
         lever=robot.imu_position.copy(),
-        R_bs=R_bd @ lie.so3_exp(np.array(imu.mounting)),
-        R_bd=R_bd,
+        R_bs=R_bi @ lie.so3_exp(np.array(imu.mounting)),
         noise=np.array([imu.gyro_noise, imu.accel_noise]) / math.sqrt(SAMPLE_DT),
         walk=np.array([imu.gyro_walk, imu.accel_walk]) * math.sqrt(SAMPLE_DT),
         limit=np.array([imu.gyro_range, imu.accel_range]),

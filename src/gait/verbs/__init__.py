@@ -13,6 +13,7 @@ from pathlib import Path
 from gait.results import Row
 
 VERBS: dict[str, str] = {
+    "sim": "Let a simulated robot walk, and keep what its sensors say.",
     "info": "Show what is in a file, or what a bug report needs.",
     "convert": "Write a log or a trajectory in another format.",
     "eval": "Compare a trajectory with the truth in a log.",

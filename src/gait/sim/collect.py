@@ -1,0 +1,248 @@
+"""Collecting episodes: many Logs from one seed, on any number of processes, to a folder that can be picked up again."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gait._version import __version__
+from gait.errors import GaitError
+from gait.robots import Robot
+from gait.sim.commands import Command, random_schedule
+from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, run_episode
+from gait.sim.feedback import feedback_of
+from gait.sim.gaits import find_gait
+from gait.sim.plan import CollectConfig
+from gait.sim.sensors import sense
+from gait.sim.stationary import STATIONARY
+from gait.sim.store import Store
+from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
+from gait.sim.twin import body_of, sensors_of
+
+MAX_ATTEMPTS = 20
+"""An episode that falls this often has settings nobody can walk with."""
+
+
+_Job = tuple[CollectConfig, int, Path]
+_Result = tuple[dict[str, Any], float]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a collection has come."""
+
+    finished: int
+    """Episodes in the folder."""
+    total: int
+    resumed: int = 0
+    """Of the finished ones, those that were there before."""
+    falls: int = 0
+    """Falls met so far, in all finished episodes."""
+    recorded: float = 0.0
+    """Seconds in all finished episodes."""
+    simulated: float = 0.0
+    """Seconds simulated in this call, with the attempts that fell."""
+    elapsed: float = 0.0
+    """Seconds that took."""
+
+    @property
+    def realtime_factor(self) -> float:
+        """Seconds simulated in one second, over all processes."""
+        return self.simulated / self.elapsed if self.elapsed > 0.0 else 0.0
+
+
+def draw_episode(
+    config: CollectConfig, number: int, attempt: int = 0
+) -> tuple[EpisodeConfig, int, np.random.Generator]:
+    """The settings, the physics seed and the sensor noise of one attempt at one episode.
+
+    They depend on the collection's seed, the episode's number and the attempt only, never on the episodes before.
+    """
+    root = np.random.SeedSequence(config.seed, spawn_key=(number, attempt))
+    settings, physics, noise = root.spawn(3)
+    rng = np.random.default_rng(settings)
+    # Spread evenly: the share holds in every stretch of the collection.
+    still = np.floor((number + 1) * config.stationary_share) > np.floor(number * config.stationary_share)
+    base = EpisodeConfig(
+        robot=config.robot,
+        gait=STATIONARY if still else config.gait,
+        terrain=config.terrain,
+        seconds=config.seconds,
+        feedback=config.feedback,
+        stop_at_fall=not config.keep_falls,
+    )
+    episode = base if config.nominal else randomise(rng, base)
+    episode = replace(episode, commands=_commands(rng, episode))
+    return body_of(config.sensors, episode), int(physics.generate_state(1)[0]), np.random.default_rng(noise)
+
+
+def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command, ...]:
+    """A route that fits the terrain: round the circle, ahead over debris and up the slope, anywhere elsewhere."""
+    if episode.gait == STATIONARY:
+        return episode.commands
+    speed = rng.uniform(0.3, 0.6)
+    if episode.terrain == "circular":
+        return (Command(vx=speed, yaw_rate=speed / CIRCLE_RADIUS),)
+    if episode.terrain in ("debris", "slope"):
+        return (Command(vx=speed),)
+    return random_schedule(rng, episode.seconds, 1.0 / find_gait(episode.gait).period)
+
+
+def episode_feedback(config: CollectConfig, seed: int) -> Feedback | None:
+    """The estimator in the loop of one episode; None feeds the truth to the controller."""
+    sensors = sensors_of(config.sensors)
+    return feedback_of(config.feedback, Robot.load(config.robot), sensors, np.random.default_rng(seed))
+
+
+def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict[str, Any], float]:
+    """Simulate one episode, replacing falls unless they are to be kept, and write its Log.
+
+    Returns:
+        The episode's line in the index, and the seconds simulated for it.
+    """
+    simulated = 0.0
+    for attempt in range(MAX_ATTEMPTS):
+        episode, seed, noise = draw_episode(config, number, attempt)
+        raw = run_episode(episode, seed, episode_feedback(config, seed))
+        simulated += episode.settle + float(raw.t[-1])
+        if raw.fell_at is None or config.keep_falls:
+            break
+    else:
+        raise GaitError(
+            f"episode {number} fell in {MAX_ATTEMPTS} attempts ({config.gait} on {config.terrain}):"
+            " choose another gait or terrain, or keep falls"
+        )
+    where = f"seed {config.seed}, episode {number}, attempt {attempt}"
+    source = f"gait sim: {episode.gait} on {episode.terrain}, {config.sensors} sensors, {where}"
+    sense(raw, Robot.load(config.robot), sensors_of(config.sensors), noise, source).save(path)
+    return _index_row(number, attempt, raw, path), simulated
+
+
+def _index_row(number: int, attempt: int, raw: RawEpisode, path: Path) -> dict[str, Any]:
+    episode = raw.config
+    step = np.linalg.norm(np.diff(raw.pos_w[:, :2], axis=0), axis=1)
+    return {
+        "episode": number,
+        "file": path.name,
+        "gait": episode.gait,
+        "terrain": episode.terrain,
+        "seconds": round(float(raw.t[-1]), 3),
+        "falls": attempt + (raw.fell_at is not None),
+        "fell_at": raw.fell_at,
+        "friction": find_terrain(episode.terrain).friction if episode.friction is None else episode.friction,
+        "payload_mass": episode.payload_mass,
+        "kp": episode.kp,
+        "kd": episode.kd,
+        "control_rate": episode.control_rate,
+        "path_length": round(float(step.sum()), 3),
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+
+
+def collect(
+    config: CollectConfig,
+    out: str | Path,
+    workers: int = 1,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Record the episodes of a collection that its folder does not hold yet.
+
+    The files are the same for any number of workers. An interrupt (KeyboardInterrupt) lets the episodes in flight
+    finish, and the same call goes on from there; so it does after a crash.
+
+    Args:
+        config: what to record.
+        out: folder of the collection.
+        workers: processes to share the work; 1 works in this one.
+        on_progress: called at the start and after every episode.
+
+    Returns:
+        The state at the end.
+    """
+    if workers < 1:
+        raise GaitError(f"workers must be 1 or more, got {workers}")
+    store = Store(Path(out), {"version": __version__, **asdict(config)})
+    resumed = sum(number < config.episodes for number in store.rows)
+    started, simulated = time.perf_counter(), 0.0
+
+    def report() -> Progress:
+        falls = sum(row["falls"] for row in store.rows.values())
+        recorded = sum(row["seconds"] for row in store.rows.values())
+        elapsed = time.perf_counter() - started
+        progress = Progress(len(store.rows), config.episodes, resumed, falls, recorded, simulated, elapsed)
+        if on_progress is not None:
+            on_progress(progress)
+        return progress
+
+    def take(result: _Result) -> None:
+        nonlocal simulated
+        store.add(result[0])
+        simulated += result[1]
+        report()
+
+    report()
+    missing = [number for number in range(config.episodes) if number not in store.rows]
+    try:
+        _work([(config, number, store.path(number)) for number in missing], workers, take)
+        store.finish()
+    except GaitError as error:
+        raise GaitError(
+            f"{error}; {len(store.rows)} of {config.episodes} episodes are safe in {out},"
+            " and the same command goes on from there"
+        ) from None
+    return report()
+
+
+def _work(jobs: list[_Job], workers: int, take: Callable[[_Result], None]) -> None:
+    """Do the jobs and hand each result over as it comes in, in this process or in several."""
+    if workers == 1 or len(jobs) < 2:
+        for job in jobs:
+            take(record_episode(*job))
+        return
+    # Spawned, not forked: compiled code and threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    waiting, running = iter(jobs), set[Future[_Result]]()
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_prepare_worker) as pool:
+        try:
+            while True:
+                # No more in the queue than the workers need, so that stopping is quick.
+                for job in itertools.islice(waiting, 2 * workers - len(running)):
+                    running.add(pool.submit(record_episode, *job))
+                if not running:
+                    return
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    take(future.result())
+        except BaseException:
+            # Whatever it was, episodes in flight may still come home.
+            flying = [future for future in running if not future.cancel()]
+            for future in wait(flying).done:
+                with contextlib.suppress(Exception):
+                    take(future.result())
+            raise
+
+
+def _prepare_worker() -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()

@@ -1,0 +1,62 @@
+"""What a collection is made of. This module imports nothing heavy, so that a command line can be made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gait.errors import GaitError, need_extra
+
+
+@dataclass(frozen=True)
+class CollectConfig:
+    """What a collection is made of. It and nothing else decides what the files say."""
+
+    gait: str = "trot"
+    """How the robot walks: stand, walk, trot, bound, pace, pronk, or stationary for random joint targets."""
+    terrain: str = "rubber"
+    """What it walks on: flat, rubber, slippery, debris, circular, rough or slope."""
+    episodes: int = 200
+    """How many episodes; a finished collection can be made longer."""
+    seconds: float = 10.0
+    """Length of each."""
+    seed: int = 0
+    """Every random number comes from here."""
+    robot: str = "go1"
+    """Name of a robot, or the path of its YAML file."""
+    sensors: str = "training"
+    """Which robot: `exact` sensors, `training` (noise on the IMU only), or `twin`, the benchmark robot in body and
+    sensors."""
+    feedback: str = "truth"
+    """Where the controller's velocity and orientation come from: truth, or the name of an estimator."""
+    stationary_share: float = 0.0
+    """Share of the episodes that follow random joint targets and hardly move."""
+    nominal: bool = False
+    """Leave friction, masses, gains and control rate as they are, without pushes; commands stay random."""
+    keep_falls: bool = False
+    """Keep episodes in which the robot falls, whole; otherwise they are replaced."""
+
+    def __post_init__(self) -> None:
+        try:
+            from gait.sim.feedback import FEEDBACKS
+            from gait.sim.gaits import GAIT_NAMES
+            from gait.sim.stationary import STATIONARY
+            from gait.sim.terrain import TERRAIN_NAMES
+            from gait.sim.twin import PROFILES
+        except ModuleNotFoundError as error:
+            raise need_extra(error.name or "mujoco", "sim") from None
+        for name, choices in (
+            ("gait", (*GAIT_NAMES, STATIONARY)),
+            ("terrain", TERRAIN_NAMES),
+            ("sensors", PROFILES),
+            ("feedback", FEEDBACKS),
+        ):
+            if getattr(self, name) not in choices:
+                raise GaitError(f"unknown {name} '{getattr(self, name)}': choose one of {', '.join(choices)}")
+        if self.episodes < 1:
+            raise GaitError(f"episodes must be 1 or more, got {self.episodes}")
+        if not 0.1 <= self.seconds <= 3600.0:
+            raise GaitError(f"seconds must lie between 0.1 and 3600, got {self.seconds}")
+        if self.seed < 0:
+            raise GaitError(f"seed must be 0 or more, got {self.seed}")
+        if not 0.0 <= self.stationary_share <= 1.0:
+            raise GaitError(f"stationary_share must lie between 0 and 1, got {self.stationary_share}")

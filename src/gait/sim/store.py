@@ -1,0 +1,172 @@
+"""A collection on disk: one Log file an episode, an index of them, and the settings that made them.
+
+    collection.json     the settings; a folder holds one collection
+    index.jsonl         one JSON object a line and episode, in order once the collection is complete
+    episode_00000.npz   a Log
+
+Every file appears whole or not at all, and an episode counts once its line is in the index, so that whatever stops a
+collection costs at most the episodes in flight.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gait.errors import GaitError
+from gait.io.atomic import atomic_path
+
+SETTINGS, INDEX = "collection.json", "index.jsonl"
+FORMAT = 1
+
+
+class Store:
+    """The folder of a collection, created or picked up where it was left."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
+        """Open the folder.
+
+        Args:
+            folder: made if it does not exist.
+            settings: what makes the episodes. A folder made with other settings is refused, except that
+                `episodes` may grow.
+        """
+        self.folder = folder
+        wanted = {"format": FORMAT, **settings}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            present = _read_settings(folder)
+            self._sweep()
+        except OSError as error:
+            raise GaitError(f"cannot use {folder} for a collection: {_reason(error)}") from None
+        if present is not None:
+            _compare(folder, present, wanted)
+        elif (folder / INDEX).exists():
+            raise GaitError(f"{folder} has an {INDEX} but no {SETTINGS}: choose another folder")
+        self.rows: dict[int, dict[str, Any]] = {}
+        """The finished episodes by number."""
+        for row in read_index(folder, missing_ok=True):
+            if (folder / row["file"]).is_file():
+                self.rows[int(row["episode"])] = row
+        if present != wanted:
+            _write_text(folder / SETTINGS, json.dumps(wanted, indent=2) + "\n")
+
+    def path(self, episode: int) -> Path:
+        """Where the Log of an episode goes."""
+        return self.folder / f"episode_{episode:05d}.npz"
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Enter an episode whose file is written."""
+        index = self.folder / INDEX
+        line = json.dumps(row) + "\n"
+        try:
+            # A line that a crash cut off must not swallow this one.
+            if index.exists() and not _ends_with_newline(index):
+                self._rewrite()
+            size = index.stat().st_size if index.exists() else 0
+            try:
+                with index.open("a", encoding="utf-8") as file:
+                    file.write(line)
+            except OSError:
+                with index.open("r+b") as file:
+                    file.truncate(size)
+                raise
+        except OSError as error:
+            raise GaitError(f"cannot write {index}: {_reason(error)}") from None
+        self.rows[int(row["episode"])] = row
+
+    def finish(self) -> None:
+        """Put the index in order, so that it does not tell how the work was shared."""
+        self._rewrite()
+
+    def _rewrite(self) -> None:
+        text = "".join(json.dumps(self.rows[number]) + "\n" for number in sorted(self.rows))
+        if not (self.folder / INDEX).exists() or (self.folder / INDEX).read_text(encoding="utf-8") != text:
+            _write_text(self.folder / INDEX, text)
+
+    def _sweep(self) -> None:
+        """Remove what a killed process was in the middle of writing."""
+        for pattern in (".episode_*.tmp", f".{INDEX}.*.tmp", f".{SETTINGS}.*.tmp"):
+            for leftover in self.folder.glob(pattern):
+                leftover.unlink(missing_ok=True)
+
+
+def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, Any]]:
+    """The finished episodes of a collection, by number. A last line that was cut off is left out.
+
+    Args:
+        folder: of the collection.
+        missing_ok: return nothing, rather than raise, where there is no index.
+    """
+    path = Path(folder) / INDEX
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        if missing_ok:
+            return []
+        raise GaitError(f"{folder} is not a collection: it has no {INDEX}, run `gait sim --out {folder}`") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise GaitError(f"cannot read {path}: {_reason(error)}") from None
+    rows = {}
+    for number, line in enumerate(lines, start=1):
+        row = _parse(line)
+        if row is not None:
+            rows[int(row["episode"])] = row
+        elif number < len(lines):
+            raise GaitError(f"{path} is damaged at line {number}: remove that line and run the command again")
+    return [rows[number] for number in sorted(rows)]
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    good = isinstance(row, dict) and isinstance(row.get("episode"), int) and isinstance(row.get("file"), str)
+    return row if good else None
+
+
+def _read_settings(folder: Path) -> dict[str, Any] | None:
+    path = folder / SETTINGS
+    if not path.exists():
+        return None
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        tree = None
+    if not isinstance(tree, dict):
+        raise GaitError(f"{path} is damaged: choose another folder")
+    return tree
+
+
+def _compare(folder: Path, present: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    # Through JSON, so that a tuple equals the list it became.
+    wanted = json.loads(json.dumps(wanted))
+    for key in (*wanted, *present):
+        old, new = present.get(key), wanted.get(key)
+        if old == new or (key == "episodes" and isinstance(old, int) and isinstance(new, int) and old < new):
+            continue
+        raise GaitError(
+            f"{folder} holds a collection with {key} = {old}, not {new}:"
+            " choose another folder, or repeat its settings to go on with it"
+        )
+
+
+def _ends_with_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(0, 2)
+        if file.tell() == 0:
+            return True
+        file.seek(-1, 2)
+        return file.read(1) == b"\n"
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else "it is not a text file"

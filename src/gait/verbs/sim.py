@@ -1,0 +1,124 @@
+"""`gait sim`: let a simulated robot walk, and keep what its sensors say."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gait.results import Row
+from gait.sim.plan import CollectConfig
+from gait.verbs import Common, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gait.sim.collect import Progress
+
+
+@dataclass(frozen=True)
+class Options(Common, CollectConfig):
+    """Simulate a walking robot: one Log file an episode and an index, or a picture; see docs/simulator.md.
+
+    A folder that holds part of the collection is completed. The files do not depend on --workers.
+    """
+
+    out: Path | None = None
+    """Folder of the collection; runs/sim/GAIT-TERRAIN-SENSORS-SEED by default."""
+    workers: int = 1
+    """Processes that share the work."""
+    render: Path | None = None
+    """Draw the first episode to this .gif, or as a strip of frames to this .png; records nothing unless --out is
+    given too."""
+
+
+def run(options: Options) -> Outcome:
+    """Draw, collect, or both."""
+    config = CollectConfig(**{field.name: getattr(options, field.name) for field in fields(CollectConfig)})
+    show = sys.stderr.isatty() and not options.json
+    rows: list[Row] = []
+    if options.render is not None:
+        rows += _draw(config, options.render, show)
+        if options.out is None:
+            return Outcome(rows, title=_title(config), wrote=options.render, next=f"gait sim {_words(config)}")
+    out = options.out or Path("runs/sim") / f"{config.gait}-{config.terrain}-{config.sensors}-{config.seed}"
+    rows += _collect(config, out, options.workers, show)
+    first = shlex.quote(str(out / "episode_00000.npz"))
+    return Outcome(rows, title=_title(config), wrote=out, next=f"gait info {first}")
+
+
+def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list[Row]:
+    from gait.sim.collect import collect
+
+    last: Progress | None = None
+
+    def remember(progress: Progress) -> None:
+        nonlocal last
+        last = progress
+        update(progress)
+
+    try:
+        with _bar(show, "episodes") as update:
+            end = collect(config, out, workers, remember)
+    except KeyboardInterrupt:
+        if last is not None:
+            safe = f"{last.finished} of {last.total} episodes are safe in {out}"
+            print(f"gait: stopped: {safe}, and the same command goes on from there", file=sys.stderr)
+        raise
+    return [
+        Row("episodes", end.finished, "-"),
+        Row("resumed", end.resumed, "-"),
+        Row("recorded", end.recorded, "s"),
+        Row("falls", end.falls, "-"),
+        Row("realtime_factor", end.realtime_factor, "-"),
+    ]
+
+
+def _draw(config: CollectConfig, path: Path, show: bool) -> list[Row]:
+    from gait.sim.collect import Progress, episode_feedback
+    from gait.sim.collect import draw_episode as draw
+    from gait.sim.render import RenderConfig, check_path, frames, save
+
+    check_path(path)
+    episode, seed, _ = draw(config, 0)
+    look, images = RenderConfig(), []
+    total = round(config.seconds * look.fps)
+    with _bar(show, "frames") as update:
+        for image in frames(episode, seed, look, episode_feedback(config, seed)):
+            images.append(image)
+            update(Progress(len(images), total))
+    save(images, path, look)
+    return [Row("frames", len(images), "-"), Row("drawn", len(images) / look.fps, "s")]
+
+
+@contextmanager
+def _bar(show: bool, what: str) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar on a terminal; nothing anywhere else."""
+    if not show:
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, note="")
+
+        def update(progress: Progress) -> None:
+            note = f"{progress.realtime_factor:.1f} x real time, {progress.falls} falls" if progress.simulated else ""
+            bar.update(task, total=progress.total, completed=progress.finished, note=note)
+
+        yield update
+
+
+def _title(config: CollectConfig) -> str:
+    return f"{config.robot}: {config.gait} on {config.terrain}, {config.sensors} sensors"
+
+
+def _words(config: CollectConfig) -> str:
+    return f"--gait {config.gait} --terrain {config.terrain} --episodes 10 --out runs/sim/{config.gait}"
