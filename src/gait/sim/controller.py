@@ -25,7 +25,15 @@ class ControllerConfig:
     height: float = 0.275
     """Height of the base above the centres of standing feet, in metres."""
     friction: float = 0.5
-    """Friction the force planner counts on; it does not know the true one."""
+    """Friction the force planner counts on while no foot slips; it does not know the true one."""
+    least_friction: float = 0.08
+    """Friction it still counts on when feet slip."""
+    slip_speed: float = 0.2
+    """Speed of a standing foot, in m/s, from which on it counts as slipping."""
+    caution_time: float = 0.06
+    """Seconds of slipping in which trust in the ground falls to a third."""
+    trust_rate: float = 0.3
+    """How fast trust returns when feet hold, friction per second."""
     max_force: float = 180.0
     """Largest vertical force of a foot in newtons."""
     plan_rate: float = 60.0
@@ -42,6 +50,8 @@ class ControllerConfig:
     """Position gain that swinging legs should feel, whatever the drive's own, in N m/rad."""
     swing_kd: float = 1.2
     """Velocity gain that swinging legs should feel, in N m s/rad."""
+    grip_time: float = 0.05
+    """Seconds in which the place a standing foot holds on to drifts after a foot that slips."""
     weights: MpcWeights = field(default_factory=MpcWeights)
     """What the force planner minimises."""
 
@@ -88,9 +98,7 @@ class Controller:
         self.period = period
         com_b, inertia = rigid_body(robot, robot.q_stand)
         self._com_b = com_b
-        self.planner = ForcePlanner(
-            robot.mass, inertia, self.config.weights, self.config.friction, self.config.max_force
-        )
+        self.planner = ForcePlanner(robot.mass, inertia, self.config.weights, self.config.max_force)
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
         feet = robot.offsets[:, 0] + robot.offsets[:, 1]
         self._under_hips: Array = np.ascontiguousarray(feet[:, :2])
@@ -101,9 +109,11 @@ class Controller:
         trust = min(1.0, 0.004 / period)
         extra_kp = max(self.config.swing_kp - kp, 0.0) * trust
         extra_kd = max(self.config.swing_kd - kd, 0.0) * trust
-        self._gains = np.array([kp, kd, period, extra_kp, extra_kd])
+        relax = 1.0 - math.exp(-period / self.config.grip_time)
+        self._gains = np.array([kp, kd, period, extra_kp, extra_kd, relax])
         self._plan_every = max(1, round(1.0 / (self.config.plan_rate * period)))
         self.height, self.step_height, self.frequency = self.config.height, gait.step_height, 0.0
+        self.friction = self.config.friction
         self.wanted, self.following = np.zeros(3), np.zeros(3)
         legs = robot.num_legs
         self.stance = np.ones(legs, dtype=np.int64)
@@ -114,7 +124,7 @@ class Controller:
         self._limits = np.array([c.acceleration, c.acceleration, c.yaw_acceleration, c.leash, 0.3])
         self._ground_rate = min(1.0, period / 0.15)
         self._lifted, self._progress, self._swing_time = np.zeros(legs), np.zeros(legs), np.full(legs, 0.2)
-        self._start, self._anchor, self._target = (np.zeros((legs, 3)) for _ in range(3))
+        self._start, self._anchor, self._target, self._grip = (np.zeros((legs, 3)) for _ in range(4))
         self._feet_b, self._feet_w, self._jac = np.zeros((legs, 3)), np.zeros((legs, 3)), np.zeros((legs, 3, 3))
         self._R, self._acc = np.eye(3), np.zeros(3)
         self._share, self._arms = np.zeros((HORIZON, legs)), np.zeros((HORIZON, legs, 3))
@@ -158,8 +168,11 @@ class Controller:
         yaw = math.atan2(R[1, 0], R[0, 0])
         if first:
             self._anchor[:] = self._feet_w
+            self._grip[:] = self._feet_w
             self._ground[:] = self._feet_w.mean(axis=0)
             self._pose[2] = yaw
+        slip = leg_math.slip_speed(self.stance, self._progress, dq, R, self._jac, self._feet_b, vel_w, omega_b)
+        self._trust_ground(slip)
         clock = self.clock
         clock.advance(self.period, self.frequency)
         phases = clock.phases
@@ -185,9 +198,17 @@ class Controller:
         leg_math.joint_targets(
             robot.offsets, robot.signs, robot.knee_sign, self._inertial, self._inertias, robot.armature, q, dq, R,
             self.pos, vel_w, omega_b, self._acc, self.stance, self._progress, self._swing_time, self._start,
-            self._target, self.step_height, self.forces, self._gains, self.q_des,
+            self._target, self._grip, self.step_height, self.forces, self._gains, self.q_des,
         )  # fmt: skip
         return self.q_des
+
+    def _trust_ground(self, slip: float) -> None:
+        """Count on less friction at once when feet slip, and on more again little by little when they hold."""
+        config = self.config
+        if slip > config.slip_speed:
+            self.friction = max(self.friction * math.exp(-self.period / config.caution_time), config.least_friction)
+        else:
+            self.friction = min(self.friction + config.trust_rate * self.period, config.friction)
 
     def _plan(self, phases: Array, yaw: float, omega_b: Array, vel_w: Array) -> None:
         body.body_state(
@@ -201,7 +222,7 @@ class Controller:
             self._vel_cmd, self._ground, self._slope, yaw, self.following[2], self._offset, self._share, self._arms,
             self._reference,
         )  # fmt: skip
-        if self.planner.plan(dt, self._arms, self._share, self._state, self._reference, self._forces_h):
+        if self.planner.plan(dt, self.friction, self._arms, self._share, self._state, self._reference, self._forces_h):
             c, s = math.cos(yaw), math.sin(yaw)
             f = self._forces_h
             self.forces[:, 0] = c * f[:, 0] - s * f[:, 1]

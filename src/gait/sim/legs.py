@@ -12,7 +12,7 @@ import numpy as np
 
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array
-from gait.robots.kinematics import fk_jacobian, leg_fk, leg_gravity, leg_ik
+from gait.robots.kinematics import fk_jacobian, foot_velocity, leg_fk, leg_gravity, leg_ik
 
 _A1, _A2, _A3 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]"
 _A4, _I1 = "float64[:, :, :, ::1]", "int64[::1]"
@@ -214,7 +214,7 @@ def footholds(
 
 @compiled(
     f"void({_A3}, {_A2}, float64, {_A3}, {_A4}, {_A1}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1}, {_I1}, {_A1},"
-    f" {_A1}, {_A2}, {_A2}, float64, {_A2}, {_A1}, {_A2})"
+    f" {_A1}, {_A2}, {_A2}, {_A2}, float64, {_A2}, {_A1}, {_A2})"
 )
 def joint_targets(
     offsets: Array,
@@ -235,6 +235,7 @@ def joint_targets(
     swing_time: Array,
     start: Array,
     target: Array,
+    grip: Array,
     lift: float,
     forces: Array,
     gains: Array,
@@ -264,9 +265,11 @@ def joint_targets(
         swing_time: seconds of each swing.
         start: where each swing began.
         target: where it ends.
+        grip: where each standing foot should stay; drifts after a foot that slips.
         lift: how high feet are lifted.
         forces: of the ground on each foot, in the world frame (L, 3).
-        gains: kp, kd, hold time, extra position gain, extra velocity gain of swinging legs.
+        gains: kp, kd, hold time, extra position gain, extra velocity gain of swinging legs, and the share of its
+            way to the foot that `grip` goes in a step.
         q_des: output (L, 3).
     """
     kp, kd, hold, extra_kp, extra_kd = gains[0], gains[1], gains[2], gains[3], gains[4]
@@ -292,6 +295,13 @@ def joint_targets(
             anchor[i] = pos[i] + R[i, 0] * foot_b[0] + R[i, 1] * foot_b[1] + R[i, 2] * foot_b[2]
             force_b[i] = R[0, i] * forces[leg, 0] + R[1, i] * forces[leg, 1] + R[2, i] * forces[leg, 2]
         standing = stance[leg] == 1
+        if standing:
+            # Holding on to the place where it stood slows a slipping foot; the planned force acts along the vertical.
+            for i in range(2):
+                grip[leg, i] += gains[5] * (anchor[i] - grip[leg, i])
+                anchor[i] = grip[leg, i]
+        else:
+            grip[leg, :] = anchor
         for k in range(4):
             at = k if k < 3 else 1
             if standing:
@@ -326,6 +336,26 @@ def joint_targets(
                     tau[i] += M[i, j] * (qs[2, j] - 2.0 * qs[1, j] + qs[0, j]) / (eps * eps)
         for i in range(3):
             q_des[leg, i] += tau[i] / kp
+
+
+@compiled(f"float64({_I1}, {_A1}, {_A2}, {_A2}, {_A3}, {_A2}, {_A1}, {_A1})")
+def slip_speed(
+    stance: AnyArray, progress: Array, dq: Array, R: Array, jac: Array, feet_b: Array, vel: Array, omega_b: Array
+) -> float:
+    """Highest horizontal speed in m/s of the feet that should stand still, as the robot itself can tell.
+
+    Feet that have just landed or are about to leave do not count.
+    """
+    most = 0.0
+    moving = np.empty(3)
+    for leg in range(stance.shape[0]):
+        if stance[leg] == 0 or progress[leg] < 0.15 or progress[leg] > 0.85:
+            continue
+        foot_velocity(jac[leg], dq[leg], omega_b, feet_b[leg], moving)
+        x = vel[0] + R[0, 0] * moving[0] + R[0, 1] * moving[1] + R[0, 2] * moving[2]
+        y = vel[1] + R[1, 0] * moving[0] + R[1, 1] * moving[1] + R[1, 2] * moving[2]
+        most = max(most, math.sqrt(x * x + y * y))
+    return most
 
 
 @compiled(f"void({_A3}, {_A2}, {_A2}, {_A2}, {_A1}, {_A2}, {_A3}, {_A2})")

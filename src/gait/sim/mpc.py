@@ -144,24 +144,27 @@ def assemble(
 class ForcePlanner:
     """Solves for the ground forces of the coming cycle."""
 
-    def __init__(self, mass: float, inertia_b: Array, weights: MpcWeights, mu: float, max_force: float) -> None:
+    def __init__(self, mass: float, inertia_b: Array, weights: MpcWeights, max_force: float) -> None:
         self.mass = mass
         self.inertia_inv: Array = np.ascontiguousarray(np.linalg.inv(inertia_b))
         w = weights
         self._weights = np.array([*w.angle, *w.position, *w.rate, *w.velocity])
         self._force_weight = w.force
-        self._mu, self._max_force = mu, max_force
+        self._max_force = max_force
         most = HORIZON * 4
         self._hessian, self._gradient = np.empty((3 * most) ** 2), np.empty(3 * most)
         self._index = np.empty((most, 2), dtype=np.int64)
-        self._limits: dict[int, tuple[Array, Array, Array, Array]] = {}
+        self._limits: dict[int, tuple[AnyArray, ...]] = {}
         self.failures = 0
 
-    def plan(self, dt: float, arms: Array, share: Array, state: Array, reference: Array, forces: Array) -> bool:
+    def plan(
+        self, dt: float, mu: float, arms: Array, share: Array, state: Array, reference: Array, forces: Array
+    ) -> bool:
         """Write the forces (L, 3) on the body during the first step into `forces`, in the heading frame.
 
         Args:
             dt: length of a step.
+            mu: friction to count on.
             arms: from the centre of mass to the feet (N, L, 3).
             share: part of each step during which a leg stands (N, L).
             state: state of the body (12,).
@@ -182,7 +185,8 @@ class ForcePlanner:
         if count == 0:
             forces[:] = 0.0
             return True
-        matrix, upper, lower, sense = self._constraints(count)
+        matrix, upper, lower, sense, rows, columns, signs = self._constraints(count)
+        matrix[rows, columns] = mu * signs
         solution, _, flag, _ = daqp.solve(hessian, gradient, matrix, upper, lower, sense)
         if flag != 1:
             self.failures += 1
@@ -194,8 +198,8 @@ class ForcePlanner:
             forces[self._index[c, 1]] = solution[3 * c : 3 * c + 3]
         return True
 
-    def _constraints(self, count: int) -> tuple[Array, Array, Array, Array]:
-        """Bounds on every force, then |fx| <= mu fz and |fy| <= mu fz as two rows each."""
+    def _constraints(self, count: int) -> tuple[AnyArray, ...]:
+        """Bounds on every force, then |fx| <= mu fz and |fy| <= mu fz as two rows each; and where mu stands in them."""
         if count not in self._limits:
             matrix = np.zeros((4 * count, 3 * count))
             upper = np.full(7 * count, 1e30)
@@ -205,10 +209,11 @@ class ForcePlanner:
                 for row, (axis, sign) in enumerate(((0, -1.0), (0, 1.0), (1, -1.0), (1, 1.0))):
                     line = 4 * c + row
                     matrix[line, 3 * c + axis] = 1.0
-                    matrix[line, 3 * c + 2] = sign * self._mu
                     if sign < 0:
                         upper[3 * count + line] = 0.0
                     else:
                         lower[3 * count + line] = 0.0
-            self._limits[count] = (matrix, upper, lower, np.zeros(7 * count, dtype=np.int32))
+            rows = np.arange(4 * count)
+            columns, signs = 3 * (rows // 4) + 2, np.tile([-1.0, 1.0], 2 * count)
+            self._limits[count] = (matrix, upper, lower, np.zeros(7 * count, dtype=np.int32), rows, columns, signs)
         return self._limits[count]
