@@ -57,10 +57,12 @@ def parse(path: Path, lines: Sequence[str], first: int, names: Names, delimiter:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
+            # numpy 1 reads 0.002 as the whole number 0 and only warns.
+            warnings.simplefilter("error", DeprecationWarning)
             values = np.loadtxt(
                 lines[first:], dtype=layout, delimiter=delimiter, comments="#", usecols=usecols, ndmin=1
             )
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, DeprecationWarning):
         raise _blame(path, lines, first, names, delimiter) from None
     if not len(values):
         raise GaitError(f"{path} has no rows of numbers: record or export it again")
