@@ -144,7 +144,7 @@ def test_a_csv_from_elsewhere(tmp_path: Path) -> None:
     theirs.write_text(theirs.read_text().replace("2.5\n", "windy\n"))
     columns = {"time": "t", "wx": "gyro.x", "wy": "gyro.y", "wz": "gyro.z", "note": None}
     assert read_csv(theirs, columns=columns) == log
-    with pytest.raises(GaitError, match="no field 'w_x': did you mean wx"):
+    with pytest.raises(GaitError, match="no column 'w_x': did you mean wx"):
         read_csv(theirs, columns={"w_x": "gyro.x"})
     with pytest.raises(GaitError, match="the column 'gyro.x' twice"):
         read_csv(theirs, columns={**columns, "note": "gyro.x"})
@@ -286,14 +286,14 @@ def test_wrong_lines_in_text_are_named(tmp_path: Path) -> None:
         good.replace("2.5", "two", 1): "line 4 has 'two' for gyro.x: a number is needed",
         good.replace("2.5", "", 1): "line 4 has '' for gyro.x",
         good.rsplit(",", 3)[0] + "\n": "line 4 has 8 values where 11 are due",
-        good.replace("gyro.y", "gyro.q"): "has no field 'gyro.q'",
+        good.replace("gyro.y", "gyro.q"): "has no column 'gyro.q'",
         good.replace("gyro.y", ""): "a column without a name",
         good.replace("gyro.y", "gyro.x"): "the column 'gyro.x' twice",
-        good.replace("dq.RL_hip_joint", "dq.FL_hip_joint"): "has no field 'dq.FL_hip_joint'",
+        good.replace("dq.RL_hip_joint", "dq.FL_hip_joint"): "has no column 'dq.FL_hip_joint'",
         good.split("\n")[0] + "\n": "has no rows of numbers",
         good.replace("2.5", "nan", 1): "field gyro is nan at row 2",
         good.replace("0.004", "0.001"): "field t does not increase at row 2",
-        good.replace("t,gyro", "clock,gyro"): "no field 'clock'",
+        good.replace("t,gyro", "clock,gyro"): "no column 'clock'",
         good.replace("t,gyro", "t_ns,gyro"): "for t_ns: a number is needed",
     }
     for text, message in cases.items():

@@ -96,7 +96,11 @@ def test_a_robot_by_object_by_path_and_unknown_to_us(tmp_path: Path) -> None:
     yaml = Path(gait.robots.__file__).parent / "go1.yaml"
     copied = tmp_path / "mine.yaml"
     copied.write_text(yaml.read_text().replace("name: go1", "name: mine"))
-    assert make_log(robot=copied).robot == "mine"
+    assert make_log(robot=copied).robot == make_log(robot=str(copied)).robot == "mine"
+    copied.write_text(copied.read_text().replace("name: mine", "name: other"))
+    assert make_log(robot=copied).robot == "other", "an edited file is read again"
+    named = make_log(robot=str(tmp_path / "secret.yaml"), leg_names=robot.leg_names, joint_names=robot.joint_names)
+    assert named.robot == "secret", "no path of this machine goes into a file"
     arrays.update(q=arrays["q"][:, :2], dq=arrays["dq"][:, :2], q_des=None, tau=None)
     arrays.update(contact=arrays["contact"][:, :1], foot_force=None, foot_vel_w=None)
     hopper = Log(**arrays, robot="hopper", leg_names=["leg"], joint_names=["hip", "knee"])
@@ -200,7 +204,7 @@ def test_reorder_lists_the_choices_and_rename_follows_them() -> None:
         make_log(leg_names=["a", "b", "c", "d"]).reorder("go1")
     legless = make_log(leg_names=["a", "b", "c", "d"], contact=None, foot_force=None, foot_vel_w=None)
     assert legless.reorder("go1").leg_names == robot.leg_names
-    with pytest.raises(GaitError, match="no field 'FR_knee'"):
+    with pytest.raises(GaitError, match="no joint or leg 'FR_knee'"):
         log.rename({"FR_knee": "x"})
 
 

@@ -30,7 +30,7 @@ def overview(record: Record) -> list[Row]:
     return rows
 
 
-def record(record: Record) -> list[Row]:
+def contents(record: Record) -> list[Row]:
     """All about a record: clock, names, and the size of each field."""
     rows = overview(record)
     rows += _clock(record)

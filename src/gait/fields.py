@@ -86,14 +86,14 @@ TRAJECTORY_FIELDS = (
 )
 
 
-def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str) -> None:
+def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, noun: str = "field") -> None:
     """Raise if a name is not one of the known ones, with the nearest one as the fix."""
     known = list(known)
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"the fields are {', '.join(known)}"
-            raise GaitError(f"{what} has no field '{name}': {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"the {noun}s are {', '.join(known)}"
+            raise GaitError(f"{what} has no {noun} '{name}': {hint}")
 
 
 def check_time(value: object, what: str, least: int) -> AnyArray:

@@ -157,7 +157,7 @@ class Log(Record):
         for row, length in self.gaps(longer_than):
             raise GaitError(
                 f"the log has a gap of {length:.3g} s after row {row} (t = {self.t[row]:.9g} s), more than"
-                f" {longer_than:g} s: use the part before or after it, with log.slice(t0, t1)"
+                f" {longer_than:g} s: take the part before or after it with slice, or allow it with a larger max_gap"
             )
 
     def slice(self, t0: float | None = None, t1: float | None = None) -> Log:
@@ -194,7 +194,7 @@ class Log(Record):
 
     def rename(self, names: Mapping[str, str]) -> Log:
         """The same data with joints or legs renamed: old name to new name, as `reorder` needs them."""
-        refuse_unknown(names, [*self.joint_names, *self.leg_names], "the log's list of joints and legs")
+        refuse_unknown(names, [*self.joint_names, *self.leg_names], "the log", "joint or leg")
         return self.replace(
             joint_names=[names.get(name, name) for name in self.joint_names],
             leg_names=[names.get(name, name) for name in self.leg_names],
@@ -274,13 +274,19 @@ def _resolve_names(
     robot: str | Path | Robot, leg_names: Sequence[str] | None, joint_names: Sequence[str] | None
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Name, legs and joints of a robot; a robot nobody knows is fine as long as both lists are given."""
-    if leg_names is not None and joint_names is not None:
-        name = getattr(robot, "name", robot) if not isinstance(robot, Path) else robot.stem
-        return str(name), _names(leg_names, "leg_names"), _names(joint_names, "joint_names")
-    if isinstance(robot, str | Path):
-        name, legs, joints = _names_of(str(robot))
+    legs: tuple[str, ...] = ()
+    joints: tuple[str, ...] = ()
+    is_path = isinstance(robot, Path) or (isinstance(robot, str) and robot.endswith((".yaml", ".yml")))
+    if leg_names is not None and joint_names is not None and isinstance(robot, str | Path):
+        # The robot need not exist; where somebody keeps its file is nobody else's business.
+        name = Path(robot).stem if is_path else str(robot)
+    elif isinstance(robot, str) and not is_path:
+        name, legs, joints = _names_of(robot)
     else:
-        name, legs, joints = robot.name, robot.leg_names, robot.joint_names
+        from gait.robots import Robot
+
+        loaded = Robot.load(robot) if isinstance(robot, str | Path) else robot
+        name, legs, joints = loaded.name, loaded.leg_names, loaded.joint_names
     return (
         name,
         legs if leg_names is None else _names(leg_names, "leg_names"),

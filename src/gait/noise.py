@@ -62,6 +62,8 @@ class ImuNoise:
 
     @staticmethod
     def _streams(seed: int) -> list[np.random.Generator]:
+        if seed < 0:
+            raise GaitError(f"the seed of the noise is {seed}: give a whole number from 0")
         # A generator each, so that a change of one figure leaves the other draws as they were.
         return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
 

@@ -102,7 +102,7 @@ def _flatten(record: Record) -> tuple[list[str], list[list[Any]]]:
 
 def _rename(names: Sequence[str], columns: Mapping[str, str | None], path: Path) -> list[str | None]:
     """Our names for the columns, each its own; None for those to leave out."""
-    refuse_unknown(columns, names, str(path))
+    refuse_unknown(columns, names, str(path), "column")
     ours = [columns.get(name, name) for name in names]
     for i, name in enumerate(ours):
         if name == "" or (name is not None and name in ours[:i]):
@@ -114,7 +114,7 @@ def _rename(names: Sequence[str], columns: Mapping[str, str | None], path: Path)
 def _present(kind: type[Log] | type[Trajectory], labels: Labels, names: Sequence[str], path: Path) -> list[Field]:
     """The fields that the columns make up; every column must belong to one, and none of a field's may lack."""
     known = [*_TIME, *(name for field in kind.FIELDS[1:] for name in field.columns(labels))]
-    refuse_unknown(names, known, f"{path}: a {kind.KIND}")
+    refuse_unknown(names, known, f"{path}: a {kind.KIND}", "column")
     present = []
     for field in kind.FIELDS[1:]:
         missing = [name for name in field.columns(labels) if name not in names]

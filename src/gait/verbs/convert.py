@@ -27,6 +27,8 @@ class Options(Common):
     """Leave out the rows of a log from this time on (s)."""
     rate: float | None = None
     """Resample a log to this rate (Hz)."""
+    max_gap: float = 0.1
+    """A longer pause (s) in a log to be resampled is an error."""
 
 
 def run(options: Options) -> Outcome:
@@ -44,7 +46,7 @@ def run(options: Options) -> Outcome:
         if options.start is not None or options.end is not None:
             record = record.slice(options.start, options.end)
         if options.rate is not None:
-            record = record.resample(options.rate)
+            record = record.resample(options.rate, options.max_gap)
     elif any(change is not None for change in changes):
         raise GaitError(f"{options.input} holds a Trajectory: --robot, --start, --end and --rate are for logs only")
     save(record, options.output)

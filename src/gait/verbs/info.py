@@ -35,4 +35,6 @@ def run(options: Options) -> Outcome:
     target = shlex.quote(str(options.path.with_suffix(f".{following}")))
     if options.path.suffix == f".{following}":
         target = shlex.quote(str(options.path.with_suffix(".npz")))
-    return Outcome(describe.record(record), title=f"{record.KIND} {options.path}", next=f"gait convert {path} {target}")
+    return Outcome(
+        describe.contents(record), title=f"{record.KIND} {options.path}", next=f"gait convert {path} {target}"
+    )
