@@ -1,0 +1,55 @@
+# Everything sets itself up: `make run` and `make test` need only Python 3.11, make and gcc.
+PYTHON ?= python3
+FULL := .venv
+BASE := .venv-base
+PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt
+# One thread a process: two processes side by side beat two threads on a small machine.
+export OMP_NUM_THREADS ?= 1
+export OMP_WAIT_POLICY ?= PASSIVE
+MODE := not slow
+
+.PHONY: help run test test-slow lint bench setup warm clean
+
+help:
+	@echo "make run        the demonstration, in a light environment"
+	@echo "make test       lint, types and tests"
+	@echo "make test-slow  the long studies as well"
+	@echo "make lint       ruff and mypy"
+	@echo "make bench      speed against named rivals"
+	@echo "make setup      an environment with every extra, in $(FULL)"
+
+run: $(BASE)/.ready
+	$(BASE)/bin/gait demo
+
+test: lint $(BASE)/.ready warm
+	GAIT_BASE_PYTHON=$(BASE)/bin/python $(FULL)/bin/python -m pytest -n 2 -m "$(MODE)"
+
+test-slow: MODE = slow or not slow
+test-slow: test
+
+lint: $(FULL)/.ready
+	$(FULL)/bin/ruff check .
+	$(FULL)/bin/ruff format --check .
+	$(FULL)/bin/mypy
+
+bench: $(FULL)/.ready
+	$(FULL)/bin/python benchmarks/filters.py
+
+setup: $(FULL)/.ready
+
+# Compile once before the test workers start, so that they do not do it side by side.
+warm: $(FULL)/.ready
+	$(FULL)/bin/python -m tests.warm
+
+$(FULL)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(FULL)
+	$(FULL)/bin/pip install $(PIP_FLAGS) --editable '.[all,dev]'
+	@touch $@
+
+$(BASE)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BASE)
+	$(BASE)/bin/pip install $(PIP_FLAGS) --editable .
+	@touch $@
+
+clean:
+	rm -rf $(FULL) $(BASE) .cache .pytest_cache .mypy_cache .ruff_cache dist build

@@ -1,0 +1,92 @@
+"""Speed of the filters, each against a named rival in the same run: `make bench`, or add `--json`.
+
+Velocity-aided: one call from Python that propagates and corrects, against the same filter in plain numpy.
+Contact-aided with two feet: propagate, and correct, against gtsam's LeggedInvariantEKF (C++) called from Python.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from timing import medians
+
+from gait.filters import InvariantEKF, ProcessNoise
+from gait.filters.reference import ReferenceFilter
+from gait.results import Row, rows_to_json, rows_to_table
+
+GYRO, ACCEL, DT = np.array([0.1, -0.2, 0.3]), np.array([0.2, 0.1, 9.8]), 0.002
+FEET = np.array([[0.2, -0.13, -0.3], [0.2, 0.13, -0.3]])
+COV = np.eye(3) * 1e-4
+
+
+def velocity_aided() -> dict[str, float]:
+    ours, plain = InvariantEKF(), ReferenceFilter(ProcessNoise())
+    vel = np.zeros(3)
+
+    def numpy_step() -> None:
+        plain.propagate(GYRO, ACCEL, DT)
+        plain.correct_velocity(vel, COV)
+
+    return medians({"numba": lambda: ours.step(GYRO, ACCEL, DT, vel, COV), "numpy": numpy_step})
+
+
+def gtsam_filter():  # noqa: ANN201  (gtsam ships no types)
+    import gtsam
+
+    params = gtsam.LeggedEstimatorParams()
+    imu = gtsam.PreintegrationParams.MakeSharedU(9.81)
+    imu.setGyroscopeCovariance(np.eye(3) * 1e-5)
+    imu.setAccelerometerCovariance(np.eye(3) * 1e-3)
+    params.preintegrationParams = imu
+    params.body_P_imu = gtsam.Pose3()
+    # Otherwise it waits for more feet than two and does nothing, very fast.
+    params.useFullContactInitialization = False
+    start = gtsam.NavState(gtsam.Rot3(), np.zeros(3), np.zeros(3))
+    filter_ = gtsam.LeggedInvariantEKF(start, FEET.T.copy(), np.eye(15) * 1e-2, params, ["FR", "FL"])
+    measurements = []
+    for i, foot in enumerate(FEET):
+        measurement = gtsam.ContactMeasurement()
+        measurement.foot, measurement.bodyPoint, measurement.touchdown = i, foot, False
+        measurements.append(measurement)
+    return filter_, measurements
+
+
+def contact_aided() -> dict[str, float]:
+    ours = InvariantEKF(2)
+    walk, still, covs = np.full(2, 0.1), np.zeros((2, 3)), np.tile(COV, (2, 1, 1))
+    for leg in range(2):
+        ours.add_foot(leg, FEET[leg], COV)
+    theirs, measurements = gtsam_filter()
+    before = theirs.covariance().copy()
+    theirs.predict(GYRO, ACCEL, DT)
+    theirs.processContacts(measurements)
+    assert np.abs(theirs.covariance() - before).max() > 1e-3, "the rival did no work"
+    return medians(
+        {
+            "numba_propagate": lambda: ours.propagate(GYRO, ACCEL, DT, walk, still),
+            "gtsam_propagate": lambda: theirs.predict(GYRO, ACCEL, DT),
+            "numba_correct": lambda: ours.correct_feet(FEET, covs),
+            "gtsam_correct": lambda: theirs.processContacts(measurements),
+        }
+    )
+
+
+def main() -> None:
+    velocity, contact = velocity_aided(), contact_aided()
+    rows = [Row(f"velocity_aided.{name}_step", value, "us") for name, value in velocity.items()]
+    rows.append(Row("velocity_aided.times_faster_than_numpy", velocity["numpy"] / velocity["numba"], "x"))
+    rows += [Row(f"contact_aided.{name}", value, "us") for name, value in contact.items()]
+    for part in ("propagate", "correct"):
+        ratio = contact[f"gtsam_{part}"] / contact[f"numba_{part}"]
+        rows.append(Row(f"contact_aided.{part}_times_faster_than_gtsam", ratio, "x"))
+    if "--json" in sys.argv:
+        print(rows_to_json(rows))
+    else:
+        from rich.console import Console
+
+        Console().print(rows_to_table(rows, "filters: median time of a call from Python"))
+
+
+if __name__ == "__main__":
+    main()
