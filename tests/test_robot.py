@@ -70,6 +70,14 @@ def test_feet_and_jacobians_equal_pinocchio(go1: Robot, reference: PinocchioGo1)
         np.testing.assert_allclose(jac[k], want_jac[:, :3], atol=1e-9)
 
 
+def test_read_only_arrays_are_taken(go1: Robot) -> None:
+    q = random_joints(go1, 3)
+    q.flags.writeable = False
+    foot = go1.feet(q)[0, 0]
+    foot.flags.writeable = False
+    assert go1.inverse("FR", foot).shape == (3,)
+
+
 def test_foot_velocity_and_calf_rate_equal_pinocchio(go1: Robot, reference: PinocchioGo1) -> None:
     rng = np.random.default_rng(1)
     q, dq, gyro = random_joints(go1, 50, 1), rng.normal(size=(50, 12)) * 5, rng.normal(size=(50, 3))

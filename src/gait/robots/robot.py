@@ -134,7 +134,8 @@ class Robot:
 
     def forward(self, q: Array) -> tuple[Array, Array]:
         """Foot positions (..., L, 3) and Jacobians (..., L, 3, 3) in the base frame for joints (..., J)."""
-        q = np.ascontiguousarray(q, dtype=np.float64)
+        # A copy: rows of a Log are read-only, which compiled code counts as another type.
+        q = np.array(q, dtype=np.float64, order="C")
         batch = q.shape[:-1]
         flat = self._per_leg(q)
         feet = np.empty(flat.shape)
@@ -161,7 +162,7 @@ class Robot:
     def inverse(self, leg: str, foot_b: Array) -> Array:
         """Joint angles (3,) of one leg that put its foot at `foot_b` (3,) in the base frame."""
         q = np.empty(3)
-        foot = np.ascontiguousarray(foot_b, dtype=np.float64)
+        foot = np.array(foot_b, dtype=np.float64)
         if foot.shape != (3,) or not np.isfinite(foot).all():
             raise GaitError(f"foot_b must be three finite numbers, got {foot_b!r}")
         ok = kinematics.leg_ik(self.offsets, self.signs, self.knee_sign, self.leg_index(leg), foot, q)
