@@ -97,9 +97,43 @@ def leg_inertia(
         out[i, i] += armature[3 * leg + i]
 
 
+@compiled(f"void({_A3}, {_A2}, {_A3}, {_A4}, {_A1}, int64, {_A1}, {_A1}, {_A1}, {_A2}, {_A1})")
+def leg_dynamics(
+    offsets: Array,
+    signs: Array,
+    inertial: Array,
+    inertias: Array,
+    armature: Array,
+    leg: int,
+    q: Array,
+    dq: Array,
+    ddq: Array,
+    M: Array,
+    tau: Array,
+) -> None:
+    """Add to `tau` the torques that accelerate a leg: M ddq, and what its own swing asks for (centrifugal, Coriolis).
+
+    The velocity terms come from differences of the mass matrix, which does not depend on the hip angle.
+    """
+    eps = 1e-5
+    leg_inertia(offsets, signs, inertial, inertias, armature, leg, q, M)
+    slopes = np.zeros((3, 3, 3))
+    moved = np.empty(3)
+    for k in range(1, 3):
+        moved[:] = q
+        moved[k] += eps
+        leg_inertia(offsets, signs, inertial, inertias, armature, leg, moved, slopes[k])
+        slopes[k] = (slopes[k] - M) / eps
+    for i in range(3):
+        for j in range(3):
+            tau[i] += M[i, j] * ddq[j]
+            for k in range(3):
+                tau[i] += (slopes[k, i, j] - 0.5 * slopes[i, j, k]) * dq[j] * dq[k]
+
+
 @compiled(f"void(float64, {_A1}, {_A1}, float64, {_A1})")
 def swing_point(s: float, start: Array, target: Array, lift: float, out: Array) -> None:
-    """Place of a swinging foot at progress `s`: at rest over the ground at both ends, `lift` metres up half way."""
+    """Place of a swinging foot at progress `s`: at rest on the ground at both ends, `lift` metres up half way."""
     s = min(max(s, 0.0), 1.0)
     blend = s * s * s * (10.0 - 15.0 * s + 6.0 * s * s)
     bump = 4.0 * s * (1.0 - s)
@@ -330,10 +364,9 @@ def joint_targets(
                 tau[i] += extra_kp * (now[i] - q[leg, i]) + extra_kd * (rate - dq[leg, i])
             q_des[leg, i] = qs[1, i] + kd * rate / kp
         if not standing:
-            leg_inertia(offsets, signs, inertial, inertias, armature, leg, q[leg], M)
             for i in range(3):
-                for j in range(3):
-                    tau[i] += M[i, j] * (qs[2, j] - 2.0 * qs[1, j] + qs[0, j]) / (eps * eps)
+                now[i] = (qs[2, i] - 2.0 * qs[1, i] + qs[0, i]) / (eps * eps)
+            leg_dynamics(offsets, signs, inertial, inertias, armature, leg, q[leg], dq[leg], now, M, tau)
         for i in range(3):
             q_des[leg, i] += tau[i] / kp
 

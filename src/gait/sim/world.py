@@ -31,7 +31,7 @@ class Build:
 
     terrain: str = "flat"
     friction: float = 0.7
-    slippery_friction: float = 0.15
+    slippery_friction: float = 0.10
     restitution: float = 0.0
     """Share of the speed a foot keeps when it bounces off the ground."""
     stiffness: float = 1.0
