@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -149,6 +150,7 @@ class Simulation:
         self._torque = np.zeros(joints)
         self.q_des = self.robot.q_stand.reshape(-1, 3).copy()
         self._feedback = feedback
+        self.physics: Callable[..., object] = mujoco.mj_step
         self._fed = 0
         self._next_command = 0
         self.fell_row: int | None = None
@@ -182,7 +184,7 @@ class Simulation:
         record[row : row + self._hold, GAIT] = self.controller.gait_id
         if self.config.pushes:
             self._push()
-        step = mujoco.mj_step
+        step = self.physics
         for _ in range(min(self._hold, self._rows - 1 - row)):
             actuate(row, qpos, qvel, sensors, self.q_des, self._motors, self._response, self._torque, ctrl, record)
             step(model, data)

@@ -1,0 +1,200 @@
+"""Does it really walk? Falls, footfall patterns, speed and real-time factor, measured over many seeds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import mujoco
+import numpy as np
+
+from gait.arrays import BoolArray
+from gait.errors import GaitError
+from gait.results import Row
+from gait.sim.commands import Command, CommandRanges
+from gait.sim.episode import EpisodeConfig, RandomRanges, RawEpisode, Simulation, randomise, run_episode
+from gait.sim.gaits import find_gait
+from gait.sim.terrain import CIRCLE_RADIUS
+
+WALKING_GAITS = ("trot", "bound", "pace", "pronk")
+"""The gaits that `walking_report` measures by default."""
+_SETTLED = 1.0
+"""Seconds after a new command that do not count for the speed: the robot is still on its way to it."""
+_STRAIGHT = CommandRanges(
+    vx=(0.3, 1.0), vy=(0.0, 0.0), yaw_rate=(0.0, 0.0), hold=(4.0, 8.0), still_share=0.0, frequency_scale=(1.0, 1.0)
+)
+_FREE = replace(_STRAIGHT, vx=(-0.6, 1.0), vy=(-0.4, 0.4), yaw_rate=(-0.8, 0.8), frequency_scale=(0.9, 1.15))
+
+
+@dataclass(frozen=True)
+class WalkFigures:
+    """What one episode tells about the walking."""
+
+    fell: bool
+    pair_agreement: float
+    """Share of samples in which legs that belong together agree on being in contact; nan for gaits without pairs."""
+    speed_ratio: float
+    """Speed along the command relative to the command, one second and more after every change of command."""
+    flight_share: float
+    """Share of samples with no foot on the ground."""
+    slip_share: float
+    """Share of the samples of feet in contact that slide faster than 0.1 m/s."""
+    peak_load: float
+    """Highest sum of the vertical foot forces, in body weights."""
+    seconds: float
+    """Simulated, settling included."""
+
+
+def walk_config(gait: str, seed: int, seconds: float, terrain: str = "flat") -> EpisodeConfig:
+    """The episode of the walking study: 0.3 to 1.0 m/s on friction 0.3 to 1.0, everything else randomised.
+
+    Gains, control rate, payload, centre of mass, motors and contacts are drawn as for training. The trot also goes
+    backwards, sideways and round bends. On `circular` it walks circles of 2 m diameter instead.
+    """
+    ranges = RandomRanges(commands=_FREE if gait == "trot" else _STRAIGHT, push_every=0.0)
+    rng = np.random.default_rng([seed, 20])
+    config = randomise(rng, EpisodeConfig(gait=gait, terrain=terrain, seconds=seconds), ranges)
+    if terrain == "circular":
+        speed = rng.uniform(0.3, 0.6)
+        config = replace(config, commands=(Command(vx=speed, yaw_rate=speed / CIRCLE_RADIUS),))
+    elif terrain == "debris":
+        config = replace(config, commands=(Command(vx=rng.uniform(0.25, 0.5)),))
+    return config
+
+
+def figures(episode: RawEpisode) -> WalkFigures:
+    """Measure an episode."""
+    contact = episode.contact
+    pairs = find_gait(episode.config.gait).pairs
+    agree = [contact[:, pair].all(axis=1) | ~contact[:, pair].any(axis=1) for pair in pairs]
+    speed = np.linalg.norm(episode.foot_vel_w[..., :2], axis=2)
+    weight = episode.foot_force_w[..., 2].sum(axis=1)
+    return WalkFigures(
+        fell=episode.fell_at is not None,
+        pair_agreement=float(np.mean(agree)) if pairs else float("nan"),
+        speed_ratio=_speed_ratio(episode),
+        flight_share=float((~contact.any(axis=1)).mean()),
+        slip_share=float((speed[contact] > 0.1).mean()) if contact.any() else float("nan"),
+        peak_load=float(weight.max() / weight.mean()),
+        seconds=float(episode.t[-1]) + episode.config.settle,
+    )
+
+
+def walking_report(
+    gaits: Sequence[str] = WALKING_GAITS,
+    seeds: int = 20,
+    seconds: float = 20.0,
+    quick: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> list[Row]:
+    """Walk every gait over many seeds and report what happened.
+
+    Args:
+        gaits: which gaits.
+        seeds: episodes a gait.
+        seconds: length of each.
+        quick: three short episodes a gait and no extra terrains, in well under a minute.
+        progress: called with a line after every gait.
+
+    Returns:
+        Rows such as `trot.falls` (share of episodes), `trot.pair_agreement` (lowest of no episode, mean of all),
+        `trot.speed_ratio`, `pronk.flight_share`; then where the time went and `realtime_factor_per_core`.
+    """
+    if quick:
+        seeds, seconds = min(seeds, 3), min(seconds, 6.0)
+    if seeds < 1:
+        raise GaitError(f"seeds is {seeds}: the walking study needs at least one")
+    rows: list[Row] = []
+    studies = [(gait, "flat") for gait in gaits]
+    if not quick and "trot" in gaits:
+        studies += [
+            ("trot", "slippery"),
+            ("trot", "circular"),
+            ("trot", "rough"),
+            ("trot", "slope"),
+            ("trot", "debris"),
+        ]
+    for gait, terrain in studies:
+        # Debris costs ten times as much: every pebble is a body of its own.
+        count, length = (max(seeds // 4, 1), min(seconds, 10.0)) if terrain == "debris" else (seeds, seconds)
+        results = [figures(run_episode(walk_config(gait, k, length, terrain), k)) for k in range(count)]
+        rows += _rows(gait if terrain == "flat" else f"{gait}_{terrain}", results)
+        if progress is not None:
+            falls = sum(result.fell for result in results)
+            progress(f"{gait} on {terrain}: {falls} of {count} fell")
+    return rows + speed_report(2.0 if quick else 10.0)
+
+
+def speed_report(seconds: float = 10.0) -> list[Row]:
+    """Real-time factor of a trot at 250 control steps a second on one core, and where its time goes."""
+    config = EpisodeConfig(seconds=seconds)
+    run_episode(replace(config, seconds=0.2), 0)  # compiled functions load on their first call
+    started = time.perf_counter()
+    run_episode(config, 0)
+    spent = time.perf_counter() - started
+    simulated = config.seconds + config.settle
+    physics, planning = _shares(config)
+    return [
+        Row("physics_share", physics / spent, "-"),
+        Row("planner_share", planning / spent, "-"),
+        Row("rest_share", max(1.0 - (physics + planning) / spent, 0.0), "-"),
+        Row("realtime_factor_per_core", simulated / spent, "-"),
+    ]
+
+
+def _rows(name: str, results: Sequence[WalkFigures]) -> list[Row]:
+    def mean(field: str) -> float:
+        values = np.array([getattr(result, field) for result in results], dtype=np.float64)
+        return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+    return [
+        Row(f"{name}.falls", mean("fell"), "-"),
+        Row(f"{name}.pair_agreement", mean("pair_agreement"), "-"),
+        Row(f"{name}.speed_ratio", mean("speed_ratio"), "-"),
+        Row(f"{name}.flight_share", mean("flight_share"), "-"),
+        Row(f"{name}.slip_share", mean("slip_share"), "-"),
+        Row(f"{name}.peak_load", mean("peak_load"), "body weights"),
+    ]
+
+
+def _speed_ratio(episode: RawEpisode) -> float:
+    w, x, y, z = episode.quat_wb_wxyz.T
+    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    forward = np.cos(yaw) * episode.vel_w[:, 0] + np.sin(yaw) * episode.vel_w[:, 1]
+    left = -np.sin(yaw) * episode.vel_w[:, 0] + np.cos(yaw) * episode.vel_w[:, 1]
+    asked = np.hypot(episode.command[:, 0], episode.command[:, 1])
+    counts = _settled(episode) & (asked > 0.0)
+    along = (forward * episode.command[:, 0] + left * episode.command[:, 1])[counts] / asked[counts]
+    return float(along.sum() / asked[counts].sum()) if counts.any() else float("nan")
+
+
+def _settled(episode: RawEpisode) -> BoolArray:
+    """Which samples lie well after a change of command; the first command has had the settling time already."""
+    settled: BoolArray = np.ones(len(episode.t), dtype=np.bool_)
+    for command in episode.config.commands[1:]:
+        settled &= ~((episode.t >= command.start) & (episode.t < command.start + _SETTLED))
+    return settled
+
+
+def _shares(config: EpisodeConfig) -> tuple[float, float]:
+    """Seconds spent in physics and in the force planner over an episode, by timing every call."""
+    simulation = Simulation(config, 0)
+    spent = {"physics": 0.0, "planner": 0.0}
+
+    def timed(key: str, function: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object) -> object:
+            started = time.perf_counter()
+            result = function(*arguments)
+            spent[key] += time.perf_counter() - started
+            return result
+
+        return call
+
+    simulation.physics = timed("physics", mujoco.mj_step)
+    planner = getattr(simulation.controller, "planner", None)
+    if planner is not None:
+        planner.plan = timed("planner", planner.plan)
+    while not simulation.done:
+        simulation.step()
+    return spent["physics"], spent["planner"]
