@@ -10,10 +10,13 @@ import numpy as np
 from gait.arrays import Array
 from gait.robots import Robot
 from gait.sim import body
-from gait.sim import legs as leg_math
 from gait.sim.commands import Command
+from gait.sim.footwork import feet_in_world
 from gait.sim.gaits import Gait, GaitClock, find_gait, gait_id
+from gait.sim.leg_dynamics import rotation
 from gait.sim.mpc import HORIZON, ForcePlanner, MpcWeights
+from gait.sim.observe import observe
+from gait.sim.targets import joint_targets
 
 _STILL: Array = np.zeros(3)
 
@@ -102,7 +105,7 @@ class Controller:
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
         feet = robot.offsets[:, 0] + robot.offsets[:, 1]
         self._under_hips: Array = np.ascontiguousarray(feet[:, :2])
-        self._hips: Array = self._under_hips.copy()
+        self._hips: Array = self._under_hips - np.sign(self._under_hips) * gait.inset
         self._inertial = robot.leg_inertial
         self._inertias = np.array([[link.inertia for link in leg] for leg in robot.links])
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
@@ -122,7 +125,7 @@ class Controller:
         self._pose, self._vel_cmd, self._com_w = np.zeros(3), np.zeros(3), np.zeros(3)
         c = self.config
         self._limits = np.array([c.acceleration, c.acceleration, c.yaw_acceleration, c.leash, 0.3])
-        self._ground_rate = min(1.0, period / 0.15)
+        self._timing = np.array([gait.duty, gait.period, period, min(1.0, period / 0.15), c.foot_gain])
         self._lifted, self._progress, self._swing_time = np.zeros(legs), np.zeros(legs), np.full(legs, 0.2)
         self._start, self._anchor, self._target, self._grip = (np.zeros((legs, 3)) for _ in range(4))
         self._feet_b, self._feet_w, self._jac = np.zeros((legs, 3)), np.zeros((legs, 3)), np.zeros((legs, 3, 3))
@@ -157,50 +160,43 @@ class Controller:
             omega_b: angular rate in the base frame.
             vel_w: velocity of the base in the world frame.
         """
-        legs, robot = self.robot.num_legs, self.robot
-        q, dq = q.reshape(legs, 3), dq.reshape(legs, 3)
-        first = self._count == 0
-        if not first:
+        robot, clock = self.robot, self.clock
+        q, dq = q.reshape(-1, 3), dq.reshape(-1, 3)
+        if self._count == 0:
+            self._begin(q, quat)
+        else:
             self.pos += vel_w * self.period
-        leg_math.rotation(quat, self._R)
-        leg_math.feet_in_world(robot.offsets, robot.signs, q, self._R, self.pos, self._feet_b, self._jac, self._feet_w)
-        R = self._R
-        yaw = math.atan2(R[1, 0], R[0, 0])
-        if first:
-            self._anchor[:] = self._feet_w
-            self._grip[:] = self._feet_w
-            self._ground[:] = self._feet_w.mean(axis=0)
-            self._pose[2] = yaw
-        slip = leg_math.slip_speed(self.stance, self._progress, dq, R, self._jac, self._feet_b, vel_w, omega_b)
-        self._trust_ground(slip)
-        clock = self.clock
-        clock.advance(self.period, self.frequency)
-        phases = clock.phases
-        np.subtract(self._under_hips, np.sign(self._under_hips) * clock.inset, out=self._hips)
-        leg_math.step_phases(
-            phases, clock.duty, self.stance, self._lifted, clock.period, self._feet_w, self._start, self._anchor,
-            self._target, self._progress, self._swing_time,
-        )  # fmt: skip
-        body.track_ground(
-            self.stance, self._progress, self._anchor, self._ground_rate, self._feet_w, self.pos, self._ground,
-            self._slope,
-        )  # fmt: skip
+        if clock.advance(self.period, self.frequency):
+            np.subtract(self._under_hips, np.sign(self._under_hips) * clock.inset, out=self._hips)
+        timing = self._timing
+        timing[0], timing[1] = clock.duty, clock.period
         wanted = self.wanted if clock.duty < 1.0 else _STILL
-        vel_cmd = self._vel_cmd
-        body.follow_command(wanted, self._limits, self.pos, yaw, self.period, self.following, self._pose, vel_cmd)
-        leg_math.footholds(
-            self.stance, self._progress, self._swing_time, clock.duty * clock.period, self.pos, vel_w, vel_cmd, yaw,
-            self.following[2], self._hips, self._ground, self._slope, self.config.foot_gain, self._target,
+        phases = clock.phases
+        slip = observe(
+            robot.offsets, robot.signs, q, dq, quat, omega_b, vel_w, phases, timing, wanted, self._limits, self._hips,
+            self.pos, self._R, self._feet_b, self._jac, self._feet_w, self.stance, self._lifted, self._progress,
+            self._swing_time, self._start, self._anchor, self._target, self._ground, self._slope, self.following,
+            self._pose, self._vel_cmd,
         )  # fmt: skip
+        self._trust_ground(slip)
         if self._count % self._plan_every == 0:
-            self._plan(phases, yaw, omega_b, vel_w)
+            self._plan(phases, omega_b, vel_w)
         self._count += 1
-        leg_math.joint_targets(
-            robot.offsets, robot.signs, robot.knee_sign, self._inertial, self._inertias, robot.armature, q, dq, R,
+        joint_targets(
+            robot.offsets, robot.signs, robot.knee_sign, self._inertial, self._inertias, robot.armature, q, dq, self._R,
             self.pos, vel_w, omega_b, self._acc, self.stance, self._progress, self._swing_time, self._start,
             self._target, self._grip, self.step_height, self.forces, self._gains, self.q_des,
         )  # fmt: skip
         return self.q_des
+
+    def _begin(self, q: Array, quat: Array) -> None:
+        """The feet stand on the ground where they are."""
+        rotation(quat, self._R)
+        feet_in_world(self.robot.offsets, self.robot.signs, q, self._R, self.pos, self._feet_b, self._jac, self._feet_w)
+        self._anchor[:] = self._feet_w
+        self._grip[:] = self._feet_w
+        self._ground[:] = self._feet_w.mean(axis=0)
+        self._pose[2] = math.atan2(self._R[1, 0], self._R[0, 0])
 
     def _trust_ground(self, slip: float) -> None:
         """Count on less friction at once when feet slip, and on more again little by little when they hold."""
@@ -210,7 +206,8 @@ class Controller:
         else:
             self.friction = min(self.friction + config.trust_rate * self.period, config.friction)
 
-    def _plan(self, phases: Array, yaw: float, omega_b: Array, vel_w: Array) -> None:
+    def _plan(self, phases: Array, omega_b: Array, vel_w: Array) -> None:
+        yaw = math.atan2(self._R[1, 0], self._R[0, 0])
         body.body_state(
             self._R, self.pos, vel_w, omega_b, self._com_b, self._slope, self._pose, self.height, self._com_w,
             self._state, self._offset,

@@ -59,7 +59,7 @@ def gait_id(name: str) -> int:
 
 
 class GaitClock:
-    """The phase of every leg over time, with smooth transitions from one gait to the next.
+    """The phase of every leg over time (`phases`, in [0, 1)), with smooth transitions from one gait to the next.
 
     On a change of gait the offsets, the duty factor and the period glide to their new values over `blend` seconds.
     Offsets take the shorter way round the cycle, so every leg's phase stays continuous and keeps moving forward, and
@@ -72,17 +72,12 @@ class GaitClock:
         self.gait = gait
         self.clock = 0.0
         self.offsets: Array = np.array(gait.offsets)
+        self.phases: Array = self.offsets % 1.0
         self.duty = gait.duty
         self.period = gait.period
         self.inset: Array = np.array(gait.inset)
         self._target: Array = self.offsets.copy()
         self._left = 0.0
-
-    @property
-    def phases(self) -> Array:
-        """Phase of each leg in [0, 1)."""
-        phases: Array = (self.clock + self.offsets) % 1.0
-        return phases
 
     def switch(self, gait: Gait) -> None:
         """Begin the transition to another gait; a stand takes on any offsets at once."""
@@ -91,7 +86,7 @@ class GaitClock:
         wanted = np.array(gait.offsets)
         if self.duty >= 1.0:
             # Everything stands: the pattern can start afresh, with the first swing a moment away.
-            self.offsets = wanted
+            self.offsets[:] = wanted
             self.clock = 0.0
         elif gait.duty >= 1.0:
             wanted = self.offsets.copy()
@@ -99,17 +94,24 @@ class GaitClock:
         self._left = self.blend
         self.gait = gait
 
-    def advance(self, dt: float, frequency: float = 0.0) -> None:
-        """Move on by `dt` seconds; a positive `frequency` in Hz replaces the gait's own."""
+    def advance(self, dt: float, frequency: float = 0.0) -> bool:
+        """Move on by `dt` seconds; a positive `frequency` in Hz replaces the gait's own.
+
+        Returns:
+            Whether a transition is under way, so that offsets, duty factor, period and inset change.
+        """
         period = 1.0 / frequency if frequency > 0.0 else self.gait.period
-        if self._left > 0.0:
+        gliding = self._left > 0.0
+        if gliding:
             share = min(dt / self._left, 1.0)
-            self.offsets = self.offsets + share * (self._target - self.offsets)
+            self.offsets += share * (self._target - self.offsets)
             self.duty += share * (self.gait.duty - self.duty)
             self.period += share * (period - self.period)
             self.inset += share * (np.array(self.gait.inset) - self.inset)
             self._left = max(self._left - dt, 0.0)
         else:
-            self.duty = self.gait.duty
             self.period = period
         self.clock = (self.clock + dt / self.period) % 1.0
+        np.add(self.offsets, self.clock, out=self.phases)
+        np.mod(self.phases, 1.0, out=self.phases)
+        return gliding
