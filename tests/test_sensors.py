@@ -4,12 +4,16 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 
+import mujoco
 import numpy as np
 import pytest
 
-from gait import GaitError, Log, Robot, lie
+from gait import GaitError, Log, Robot, lie, quaternions
+from gait.sim.commands import Command
+from gait.sim.episode import EpisodeConfig, Simulation
 from gait.sim.sensing import GRAVITY, SAMPLE_DT, STRIDE
 from gait.sim.sensors import ImuConfig, JointConfig, SensorConfig, SensorStream, sense
+from gait.sim.twin import TWIN, body_of, sensors_of
 
 EXACT = SensorConfig()
 BAD = SensorConfig(
@@ -254,3 +258,101 @@ def test_bad_configs_are_one_sentence(go1: Robot, raw: SimpleNamespace) -> None:
         sense(raw, go1, SensorConfig(imu=ImuConfig(delay=-1)), rng())
     with pytest.raises(GaitError, match="too short"):
         sense(SimpleNamespace(**{key: value[:3] for key, value in vars(raw).items()}), go1, EXACT, rng())
+
+
+class Walk:
+    """Twenty seconds of trot in MuJoCo, with what MuJoCo itself says about feet and velocity now and then."""
+
+    def __init__(self) -> None:
+        commands = (Command(vx=0.6, vy=0.1, yaw_rate=0.3), Command(start=8.0, vx=-0.4), Command(start=14.0, vx=0.8))
+        self.config = EpisodeConfig(terrain="rubber", seconds=20.0, commands=commands)
+        simulation = Simulation(self.config, seed=1)
+        model, data = simulation.model, simulation.data
+        base = model.body(simulation.robot.base_link).id
+        feet = [model.geom(f"{leg}_foot").id for leg in simulation.robot.leg_names]
+        self.seen: list[tuple[int, np.ndarray, np.ndarray]] = []
+        count, twist = 0, np.empty(6)
+        while not simulation.done:
+            simulation.step()
+            count += 1
+            if count % 50 == 0 and simulation.time > 0.1:
+                # A scratch copy of the state: looking must not disturb the simulation.
+                copy = mujoco.MjData(model)
+                copy.qpos[:], copy.qvel[:] = data.qpos, data.qvel
+                mujoco.mj_forward(model, copy)
+                mujoco.mj_objectVelocity(model, copy, mujoco.mjtObj.mjOBJ_XBODY, base, twist, 1)
+                row = round(simulation.time * 1000)
+                self.seen.append((row, copy.geom_xpos[feet].copy(), twist[3:].copy()))
+        self.raw = simulation.episode()
+        self.robot = simulation.robot
+        self.log = sense(self.raw, self.robot, EXACT, rng())
+
+
+@pytest.fixture(scope="module")
+def walk() -> Walk:
+    walk = Walk()
+    assert walk.raw.fell_at is None and len(walk.seen) > 90
+    return walk
+
+
+def test_strapdown_of_a_simulated_walk_returns_the_true_pose(walk: Walk) -> None:
+    R, v, p = strapdown(walk.raw, walk.log, walk.robot)
+    assert np.allclose(R, lie.rotation_from_quat(walk.raw.quat_wb_wxyz[-1]), atol=1e-7)
+    assert np.allclose(v, walk.log.vel_w[-1], atol=1e-7)
+    assert np.linalg.norm(p - walk.log.pos_w[-1]) < 0.02
+
+
+def test_forward_kinematics_of_exact_joints_meets_the_feet_of_mujoco(walk: Walk) -> None:
+    for row, feet_w, _ in walk.seen:
+        if row % 2 == 0:
+            k = row // 2 - 1
+            R = lie.rotation_from_quat(np.array(walk.log.quat_wb_wxyz[k]))
+            feet = walk.log.pos_w[k] + walk.robot.feet(walk.raw.q[row]) @ R.T
+            assert np.abs(feet - feet_w).max() < 1e-6
+        assert np.abs(walk.raw.foot_pos_w[row] - feet_w).max() < 1e-6
+
+
+def test_body_velocity_is_that_of_mujoco_in_the_base_frame(walk: Walk) -> None:
+    for row, _, velocity_b in walk.seen:
+        if row % 2 == 0:
+            assert np.abs(walk.log.vel_b[row // 2 - 1] - velocity_b).max() < 1e-9
+
+
+def test_mean_vertical_force_is_the_weight(walk: Walk) -> None:
+    mean = walk.raw.foot_force_w[:, :, 2].sum(axis=1).mean()
+    assert mean == pytest.approx(walk.robot.mass * GRAVITY, rel=0.02)
+    assert walk.log.foot_force.sum(axis=1).mean() == pytest.approx(mean, rel=0.01)
+
+
+def test_accelerometer_averages_to_gravity(walk: Walk) -> None:
+    """Over many strides the mean force in the world is the weight: nothing is lost between impacts."""
+    force_w = quaternions.rotate(walk.log.quat_wb_wxyz, walk.log.accel).mean(axis=0)
+    assert np.allclose(force_w, [0.0, 0.0, GRAVITY], atol=0.1)
+
+
+def test_twin_is_another_robot_and_says_where_each_figure_comes_from() -> None:
+    config = EpisodeConfig(seconds=1.0)
+    body, sensors = body_of("twin", config), sensors_of("twin")
+    scale = np.array(body.link_scale)
+    assert scale.shape == (4, 3) and 0.005 < np.abs(scale - 1.0).max() <= 0.01
+    offset = np.array(sensors.joints.offset)
+    assert np.sqrt(np.mean(offset**2)) == pytest.approx(0.01, rel=0.05) and np.abs(offset).max() <= 0.02
+    assert {sensors.imu.delay, sensors.joints.delay} == {1, 2}
+    assert body.joint_friction > 1.0 and body.motor_time_constant > 0.0 and body.payload_mass > 0.0
+    assert body.contact_stiffness != 1.0 and np.linalg.norm(sensors.imu.mounting) > 0.005
+    assert all(item.figures and item.source for item in TWIN)
+    assert body_of("training", config) == config and sensors_of("training").joints == JointConfig()
+    assert sensors_of("exact") == EXACT
+    with pytest.raises(GaitError, match="unknown sensors 'other': choose one of exact, training, twin"):
+        sensors_of("other")
+
+
+def test_each_imperfection_alone_changes_something_and_all_together_are_the_twin() -> None:
+    config, whole = EpisodeConfig(), (body_of("twin", EpisodeConfig()), sensors_of("twin"))
+    for item in TWIN:
+        alone = (body_of("twin", config, [item.name]), sensors_of("twin", [item.name]))
+        assert alone != (config, sensors_of("twin", [])) and alone != whole
+    names = [item.name for item in TWIN]
+    assert (body_of("twin", config, names), sensors_of("twin", names)) == whole
+    with pytest.raises(GaitError, match="no imperfection 'rust'"):
+        sensors_of("twin", ["rust"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from gait import lie
@@ -64,50 +65,67 @@ class State(NamedTuple):
     """The same for angle, velocity and torque (delay + 1, 3 J)."""
 
 
-@compiled()
+_ROW, _TABLE = np.zeros(1), np.zeros((1, 1))
+# Instances whose types are those that the functions below are compiled for.
+_S = numba.typeof(Settings(_ROW, _TABLE, _ROW, _ROW, _ROW, _ROW, _ROW, _ROW, 0.0, 0.0, 0.0, 0, 0))
+_M = numba.typeof(State(_TABLE, _ROW, _TABLE, _ROW, _ROW, _TABLE, _TABLE))
+_A1, _A2 = numba.float64[::1], numba.float64[:, ::1]
+
+
+@compiled("float64(float64, float64)")
 def _round_to(value: float, step: float) -> float:
     return value if step <= 0.0 else math.floor(value / step + 0.5) * step
 
 
-@compiled()
-def _imu_pose(s: Settings, quat: Array, vel_w: Array, omega_b: Array) -> tuple[Array, Array]:
-    """Orientation (3, 3) and world velocity (3,) of the IMU from those of the base."""
+@compiled(numba.void(_S, _A1, _A1, _A1, _A2, _A1))
+def _imu_pose(s: Settings, quat: Array, vel_w: Array, omega_b: Array, R: Array, v: Array) -> None:
+    """Orientation (3, 3) and world velocity (3,) of the IMU from those of the base, written into `R` and `v`."""
     R_wb = lie.rotation_from_quat(quat)
     w, r = omega_b, s.lever
-    swing = np.array([w[1] * r[2] - w[2] * r[1], w[2] * r[0] - w[0] * r[2], w[0] * r[1] - w[1] * r[0]])
-    return R_wb @ s.R_bs, vel_w + R_wb @ swing
-
-
-@compiled()
-def _inertial(s: Settings, m: State, R: Array, v: Array, draws: Array, out: Array) -> None:
-    """The average rate and specific force since the last sample, with the sensor's errors, in its own axes (6,)."""
-    turn = lie.so3_log(np.ascontiguousarray(m.R.T) @ R)
-    force_w = (v - m.v) / SAMPLE_DT
-    force_w[2] += GRAVITY
-    exact = np.empty((2, 3))
-    exact[0] = turn / SAMPLE_DT
-    exact[1] = lie.so3_left_jacobian_inverse(turn) @ (np.ascontiguousarray(m.R.T) @ force_w)
-    m.R[:] = R
-    m.v[:] = v
-    for i in range(2):
+    x, y, z = w[1] * r[2] - w[2] * r[1], w[2] * r[0] - w[0] * r[2], w[0] * r[1] - w[1] * r[0]
+    for i in range(3):
+        v[i] = vel_w[i] + R_wb[i, 0] * x + R_wb[i, 1] * y + R_wb[i, 2] * z
         for j in range(3):
-            value = exact[i, j] + m.bias[i, j] + s.noise[i] * draws[3 * i + j]
-            out[3 * i + j] = min(max(value, -s.limit[i]), s.limit[i])
-            m.bias[i, j] += s.walk[i] * draws[6 + 3 * i + j]
+            R[i, j] = R_wb[i, 0] * s.R_bs[0, j] + R_wb[i, 1] * s.R_bs[1, j] + R_wb[i, 2] * s.R_bs[2, j]
 
 
-@compiled()
+@compiled(numba.void(_S, _M, _A1, _A1, _A1, _A1, _A1))
+def _inertial(s: Settings, m: State, quat: Array, vel_w: Array, omega_b: Array, draws: Array, out: Array) -> None:
+    """The average rate and specific force since the last sample, with the sensor's errors, in its own axes (6,)."""
+    R, v, turn = np.empty((3, 3)), np.empty(3), np.empty((3, 3))
+    _imu_pose(s, quat, vel_w, omega_b, R, v)
+    for i in range(3):
+        for j in range(3):
+            turn[i, j] = m.R[0, i] * R[0, j] + m.R[1, i] * R[1, j] + m.R[2, i] * R[2, j]
+    angle = lie.so3_log(turn)
+    inverse = lie.so3_left_jacobian_inverse(angle)
+    x, y, z = (v[0] - m.v[0]) / SAMPLE_DT, (v[1] - m.v[1]) / SAMPLE_DT, (v[2] - m.v[2]) / SAMPLE_DT + GRAVITY
+    force = np.empty(3)
+    for i in range(3):
+        force[i] = m.R[0, i] * x + m.R[1, i] * y + m.R[2, i] * z
+    for i in range(3):
+        out[i] = angle[i] / SAMPLE_DT
+        out[3 + i] = inverse[i, 0] * force[0] + inverse[i, 1] * force[1] + inverse[i, 2] * force[2]
+        m.v[i] = v[i]
+        for j in range(3):
+            m.R[i, j] = R[i, j]
+    for i in range(6):
+        kind, axis = i // 3, i % 3
+        value = out[i] + m.bias[kind, axis] + s.noise[kind] * draws[i]
+        out[i] = min(max(value, -s.limit[kind]), s.limit[kind])
+        m.bias[kind, axis] += s.walk[kind] * draws[6 + i]
+
+
+@compiled(numba.void(_S, _M, _A1, _A1, _A1, _A1, _A1))
 def start(s: Settings, m: State, quat: Array, vel_w: Array, omega_b: Array, q: Array, dq: Array) -> None:
     """Row 0: the state before the first interval."""
-    R, v = _imu_pose(s, quat, vel_w, omega_b)
-    m.R[:] = R
-    m.v[:] = v
-    m.rate[:] = dq
+    _imu_pose(s, quat, vel_w, omega_b, m.R, m.v)
     for j in range(q.size):
+        m.rate[j] = dq[j]
         m.reading[j] = _round_to(q[j] + s.offset[j], s.resolution[j])
 
 
-@compiled()
+@compiled(numba.boolean(_S, _M, numba.int64, _A1, _A1, _A1, _A1, _A1, _A1, _A1, _A1, _A1))
 def advance(
     s: Settings,
     m: State,
@@ -137,20 +155,22 @@ def advance(
     if row % STRIDE != 0:
         return False
     sample = row // STRIDE - 1
-    slot = sample % m.imu_line.shape[0]
-    R, v = _imu_pose(s, quat, vel_w, omega_b)
-    _inertial(s, m, R, v, draws, m.imu_line[slot])
-    imu[:] = m.imu_line[max(sample - s.imu_delay, 0) % m.imu_line.shape[0]]
+    _inertial(s, m, quat, vel_w, omega_b, draws, m.imu_line[sample % m.imu_line.shape[0]])
+    old = max(sample - s.imu_delay, 0) % m.imu_line.shape[0]
+    for i in range(6):
+        imu[i] = m.imu_line[old, i]
     slot = sample % m.joint_line.shape[0]
     for j in range(count):
         m.joint_line[slot, j] = m.reading[j]
         m.joint_line[slot, count + j] = _round_to(m.rate[j], s.velocity_resolution)
         m.joint_line[slot, 2 * count + j] = _round_to(tau[j] * s.torque_gain[j], s.torque_resolution)
-    joints[:] = m.joint_line[max(sample - s.joint_delay, 0) % m.joint_line.shape[0]]
+    old = max(sample - s.joint_delay, 0) % m.joint_line.shape[0]
+    for j in range(3 * count):
+        joints[j] = m.joint_line[old, j]
     return True
 
 
-@compiled()
+@compiled(numba.void(_S, _M, _A2, _A2, _A2, _A2, _A2, _A2, _A2, _A2, _A2))
 def advance_all(
     s: Settings,
     m: State,
