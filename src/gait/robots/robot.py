@@ -129,8 +129,9 @@ class Robot:
 
     @property
     def leg_inertial(self) -> Array:
-        """Mass and centre of mass of each leg link (L, 3, 4), as `kinematics.leg_gravity` takes it."""
-        return np.array([[[link.mass, *link.com] for link in leg] for leg in self.links])
+        """Mass, centre of mass and inertia [xx, yy, zz, xy, xz, yz] of each leg link (L, 3, 10)."""
+        rows, columns = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
+        return np.array([[[link.mass, *link.com, *link.inertia[rows, columns]] for link in leg] for leg in self.links])
 
     def forward(self, q: Array) -> tuple[Array, Array]:
         """Foot positions (..., L, 3) and Jacobians (..., L, 3, 3) in the base frame for joints (..., J)."""
