@@ -8,6 +8,7 @@ import numpy as np
 
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array
+from gait.sim.mpc import LEAST_SHARE
 
 _A1, _A2, _A3, _I1 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]", "int64[::1]"
 
@@ -147,7 +148,7 @@ def body_state(
 
 
 @compiled(
-    f"void({_A1}, float64, float64, float64, {_I1}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1}, float64, float64,"
+    f"int64({_A1}, float64, float64, float64, {_I1}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1}, float64, float64,"
     f" {_A1}, {_A2}, {_A3}, {_A2})"
 )
 def preview(
@@ -169,7 +170,7 @@ def preview(
     share: Array,
     arms: Array,
     reference: Array,
-) -> None:
+) -> int:
     """What the planner looks at: contact shares, lever arms and the reference over the horizon, in the heading frame.
 
     Args:
@@ -191,7 +192,11 @@ def preview(
         share: output (N, L).
         arms: output (N, L, 3).
         reference: output (N, 12).
+
+    Returns:
+        How many legs stand in how many steps: the forces to plan.
     """
+    count = 0
     c0, s0 = math.cos(yaw), math.sin(yaw)
     for k in range(share.shape[0]):
         t0, t1 = k * dt, (k + 1) * dt
@@ -206,6 +211,8 @@ def preview(
             share[k, leg] = min((stood_b - stood_a) / (b - a), 1.0)
             if stance[leg] == 0 and b < 1.0:
                 share[k, leg] = 0.0
+            if share[k, leg] >= LEAST_SHARE:
+                count += 1
             cycle = math.floor(0.5 * (a + b))
             if cycle == 0 and stance[leg] == 1:
                 fx, fy, fz = feet_w[leg, 0], feet_w[leg, 1], feet_w[leg, 2]
@@ -229,3 +236,4 @@ def preview(
         reference[k, 5] = ground[2] + offset[2] + slope[0] * (ex - ground[0]) + slope[1] * (ey - ground[1])
         reference[k, 6], reference[k, 7], reference[k, 8] = 0.0, 0.0, yaw_rate
         reference[k, 9], reference[k, 10], reference[k, 11] = vx, vy, rise
+    return count

@@ -89,7 +89,8 @@ class Controller:
     """Walks a robot: gait clock, force planner, footholds and joint targets.
 
     It knows joint positions and velocities, angular rate, orientation and velocity, and keeps its own odometry from
-    them; height above the ground comes from the standing legs. It never sees true positions or contacts.
+    them; height above the ground comes from the standing legs. It never sees true positions or contacts. `gait_id` is
+    the gait that is walked or changed to, as episodes record it.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Controller:
         self.config = config or ControllerConfig()
         self.robot = robot
         self.clock = GaitClock(gait)
+        self.gait_id = gait_id(gait.name)
         self.period = period
         com_b, inertia = rigid_body(robot, robot.q_stand)
         self._com_b = com_b
@@ -132,7 +134,6 @@ class Controller:
         self._R, self._acc = np.eye(3), np.zeros(3)
         self._share, self._arms = np.zeros((HORIZON, legs)), np.zeros((HORIZON, legs, 3))
         self._reference, self._state, self._offset = np.zeros((HORIZON, 12)), np.zeros(12), np.zeros(6)
-        self._forces_h = np.zeros((legs, 3))
         self.q_des = robot.q_stand.reshape(legs, 3).copy()
         self._count = 0
 
@@ -140,15 +141,11 @@ class Controller:
         """Follow another command from now on."""
         if command.gait:
             self.clock.switch(find_gait(command.gait))
+            self.gait_id = gait_id(command.gait)
         self.wanted[:] = command.vx, command.vy, command.yaw_rate
         self.height = self.config.height + command.height
         self.step_height = command.step_height or self.clock.gait.step_height
         self.frequency = command.step_frequency
-
-    @property
-    def gait_id(self) -> int:
-        """The gait that is walked or changed to, as episodes record it."""
-        return gait_id(self.clock.gait.name)
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
         """Joint targets (L, 3) for the coming control period.
@@ -214,16 +211,11 @@ class Controller:
         )  # fmt: skip
         clock = self.clock
         dt = clock.period / HORIZON
-        body.preview(
+        count = body.preview(
             phases, clock.duty, clock.period, dt, self.stance, self._feet_w, self._target, self._hips, self._com_w,
             self._vel_cmd, self._ground, self._slope, yaw, self.following[2], self._offset, self._share, self._arms,
             self._reference,
         )  # fmt: skip
-        if self.planner.plan(dt, self.friction, self._arms, self._share, self._state, self._reference, self._forces_h):
-            c, s = math.cos(yaw), math.sin(yaw)
-            f = self._forces_h
-            self.forces[:, 0] = c * f[:, 0] - s * f[:, 1]
-            self.forces[:, 1] = s * f[:, 0] + c * f[:, 1]
-            self.forces[:, 2] = f[:, 2]
-            self._acc[:] = self.forces.sum(axis=0) / self.robot.mass
-            self._acc[2] -= 9.81
+        self.planner.plan(
+            dt, self.friction, yaw, count, self._arms, self._share, self._state, self._reference, self.forces, self._acc
+        )  # fmt: skip

@@ -34,6 +34,7 @@ from gait.sim.stepping import (
     Q,
     actuate,
     feet_of_rows,
+    note_state,
 )  # fmt: skip
 from gait.sim.terrain import find_terrain
 from gait.sim.world import TIMESTEP, Build, build_model, scaled_robot, stand_state
@@ -147,7 +148,7 @@ class Simulation:
         self._motors = np.array([config.kp * ones, config.kd * ones, config.motor_strength * ones, limits])
         lag = config.motor_time_constant
         self._response = 1.0 if lag <= 0.0 else 1.0 - float(np.exp(-TIMESTEP / lag))
-        self._torque = np.zeros(joints)
+        self._torque, self._note = np.zeros(joints), np.zeros(4)
         self.q_des = self.robot.q_stand.reshape(-1, 3).copy()
         self._feedback = feedback
         self.physics: Callable[..., object] = mujoco.mj_step
@@ -180,19 +181,20 @@ class Simulation:
         self._decide()
         record, row, model, data = self.record, self.row, self.model, self.data
         qpos, qvel, sensors, ctrl = self._views
-        record[row : row + self._hold, COMMAND] = self.controller.wanted
-        record[row : row + self._hold, GAIT] = self.controller.gait_id
+        self._note[:3], self._note[3] = self.controller.wanted, self.controller.gait_id
         if self.config.pushes:
             self._push()
-        step = self.physics
+        step, q_des, note = self.physics, self.q_des, self._note
         for _ in range(min(self._hold, self._rows - 1 - row)):
-            actuate(row, qpos, qvel, sensors, self.q_des, self._motors, self._response, self._torque, ctrl, record)
+            actuate(row, qpos, qvel, sensors, q_des, self._motors, self._response, note, self._torque, ctrl, record)
             step(model, data)
             row += 1
         self.row = row
-        record[row, :7], record[row, 7:13] = qpos[:7], qvel[:6]
-        record[row, Q], record[row, DQ] = qpos[7:19], qvel[6:18]
-        self._check_fall(row)
+        upright = note_state(row, qpos, qvel, record)
+        # Lying down is part of a stationary episode; for a walking robot it is the end.
+        down = sensors[0] > 0.0 and self.config.gait != STATIONARY
+        if (down or upright < 0.5) and self.fell_row is None:
+            self.fell_row = row
 
     def _decide(self) -> None:
         qpos, qvel, _, _ = self._views
@@ -226,27 +228,15 @@ class Simulation:
                 force += push.force_w
         self.data.xfrc_applied[self._base_id, :3] = force
 
-    def _check_fall(self, row: int) -> None:
-        sensors, qpos = self._views[2], self._views[0]
-        upright = 1.0 - 2.0 * (qpos[4] ** 2 + qpos[5] ** 2)
-        # Lying down is part of a stationary episode; for a walking robot it is the end.
-        down = sensors[0] > 0.0 and self.config.gait != STATIONARY
-        if self.fell_row is None and (down or upright < 0.5):
-            self.fell_row = row
-
     def episode(self) -> RawEpisode:
         """What was recorded so far."""
         qpos, qvel, sensors, ctrl = self._views
         # The last row's forces need the dynamics of the last state.
         end = self.row
+        torque = self._torque.copy()
         actuate(
-            end, qpos, qvel, sensors, self.q_des, self._motors, self._response, self._torque.copy(), ctrl, self.record
-        )
-        if end > 0:
-            self.record[end, COMMAND], self.record[end, GAIT] = (
-                self.record[end - 1, COMMAND],
-                self.record[end - 1, GAIT],
-            )
+            end, qpos, qvel, sensors, self.q_des, self._motors, self._response, self._note, torque, ctrl, self.record
+        )  # fmt: skip
         mujoco.mj_forward(self.model, self.data)
         self.record[end, FORCE] = -sensors[1:13]
         rows = self.record[min(self._settle, end) : end + 1]

@@ -9,6 +9,7 @@ part of a step counts with that part.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import daqp
@@ -17,10 +18,12 @@ import numpy as np
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array
 
+GRAVITY = 9.81
 HORIZON = 10
 """Steps that are planned ahead."""
 _A1, _A2, _A3 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]"
-_LEAST_SHARE = 0.15
+LEAST_SHARE = 0.15
+"""Part of a step that a foot must stand for its force to be planned."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def assemble(
     count = 0
     for j in range(steps):
         for a in range(legs):
-            if share[j, a] >= _LEAST_SHARE:
+            if share[j, a] >= LEAST_SHARE:
                 index[count, 0] = j
                 index[count, 1] = a
                 count += 1
@@ -100,8 +103,8 @@ def assemble(
             error[k, 3 + i] = state[3 + i] + t * state[9 + i] - reference[k, 3 + i]
             error[k, 6 + i] = state[6 + i] - reference[k, 6 + i]
             error[k, 9 + i] = state[9 + i] - reference[k, 9 + i]
-        error[k, 5] -= 0.5 * 9.81 * t * t
-        error[k, 11] -= 9.81 * t
+        error[k, 5] -= 0.5 * GRAVITY * t * t
+        error[k, 11] -= GRAVITY * t
         for i in range(12):
             error[k, i] *= weights[i]
     sums = np.empty((steps, steps, 6))
@@ -141,6 +144,31 @@ def assemble(
     return count
 
 
+@compiled(f"void({_A1}, int64[:, ::1], int64, float64, float64, {_A2}, {_A1})")
+def first_forces(
+    solution: Array, index: AnyArray, count: int, yaw: float, mass: float, forces: Array, acceleration: Array
+) -> None:
+    """Forces of the first step (L, 3) and the acceleration they give the body, both in the world frame."""
+    c, s = math.cos(yaw), math.sin(yaw)
+    forces[:] = 0.0
+    acceleration[0], acceleration[1], acceleration[2] = 0.0, 0.0, -GRAVITY
+    for k in range(count):
+        if index[k, 0] > 0:
+            break
+        leg = index[k, 1]
+        x, y = solution[3 * k], solution[3 * k + 1]
+        forces[leg, 0], forces[leg, 1], forces[leg, 2] = c * x - s * y, s * x + c * y, solution[3 * k + 2]
+        for i in range(3):
+            acceleration[i] += forces[leg, i] / mass
+
+
+@compiled(f"void({_A2}, float64)")
+def set_friction(matrix: Array, mu: float) -> None:
+    """Write `mu` into the rows of the friction pyramids: f - mu fz <= 0 and f + mu fz >= 0 in turn."""
+    for row in range(matrix.shape[0]):
+        matrix[row, 3 * (row // 4) + 2] = -mu if row % 2 == 0 else mu
+
+
 class ForcePlanner:
     """Solves for the ground forces of the coming cycle."""
 
@@ -154,66 +182,65 @@ class ForcePlanner:
         most = HORIZON * 4
         self._hessian, self._gradient = np.empty((3 * most) ** 2), np.empty(3 * most)
         self._index = np.empty((most, 2), dtype=np.int64)
-        self._limits: dict[int, tuple[AnyArray, ...]] = {}
+        self._limits: dict[int, tuple[Array, Array, Array, AnyArray]] = {}
         self.failures = 0
 
     def plan(
-        self, dt: float, mu: float, arms: Array, share: Array, state: Array, reference: Array, forces: Array
+        self,
+        dt: float,
+        mu: float,
+        yaw: float,
+        count: int,
+        arms: Array,
+        share: Array,
+        state: Array,
+        reference: Array,
+        forces: Array,
+        acceleration: Array,
     ) -> bool:
-        """Write the forces (L, 3) on the body during the first step into `forces`, in the heading frame.
+        """Plan in the heading frame; write the forces of the first step and their effect in the world frame.
 
         Args:
             dt: length of a step.
             mu: friction to count on.
+            yaw: heading.
+            count: how many forces there are to plan.
             arms: from the centre of mass to the feet (N, L, 3).
             share: part of each step during which a leg stands (N, L).
             state: state of the body (12,).
             reference: wanted states (N, 12).
-            forces: output; unchanged if the solver fails.
+            forces: output (L, 3); unchanged if the solver fails.
+            acceleration: output (3,), of the body under these forces.
 
         Returns:
             Whether the program was solved.
         """
-        active = int(np.count_nonzero(share >= _LEAST_SHARE))
-        n = 3 * active
-        hessian = self._hessian[: n * n].reshape(n, n)
-        gradient = self._gradient[:n]
-        count = assemble(
-            dt, self.mass, self.inertia_inv, arms, share, state, reference, self._weights, self._force_weight,
-            hessian, gradient, self._index,
-        )  # fmt: skip
-        if count == 0:
-            forces[:] = 0.0
-            return True
-        matrix, upper, lower, sense, rows, columns, signs = self._constraints(count)
-        matrix[rows, columns] = mu * signs
-        solution, _, flag, _ = daqp.solve(hessian, gradient, matrix, upper, lower, sense)
-        if flag != 1:
-            self.failures += 1
-            return False
-        forces[:] = 0.0
-        for c in range(count):
-            if self._index[c, 0] > 0:
-                break
-            forces[self._index[c, 1]] = solution[3 * c : 3 * c + 3]
+        n = 3 * count
+        solution = self._gradient[:0]
+        if count > 0:
+            hessian, gradient = self._hessian[: n * n].reshape(n, n), self._gradient[:n]
+            assemble(
+                dt, self.mass, self.inertia_inv, arms, share, state, reference, self._weights, self._force_weight,
+                hessian, gradient, self._index,
+            )  # fmt: skip
+            matrix, upper, lower, sense = self._constraints(count)
+            set_friction(matrix, mu)
+            solution, _, flag, _ = daqp.solve(hessian, gradient, matrix, upper, lower, sense)
+            if flag != 1:
+                self.failures += 1
+                return False
+        first_forces(solution, self._index, count, yaw, self.mass, forces, acceleration)
         return True
 
-    def _constraints(self, count: int) -> tuple[AnyArray, ...]:
-        """Bounds on every force, then |fx| <= mu fz and |fy| <= mu fz as two rows each; and where mu stands in them."""
+    def _constraints(self, count: int) -> tuple[Array, Array, Array, AnyArray]:
+        """Bounds on every force, then |fx| <= mu fz and |fy| <= mu fz as two rows each; mu is set at every call."""
         if count not in self._limits:
             matrix = np.zeros((4 * count, 3 * count))
             upper = np.full(7 * count, 1e30)
             lower = np.full(7 * count, -1e30)
-            for c in range(count):
-                upper[3 * c + 2], lower[3 * c + 2] = self._max_force, 0.0
-                for row, (axis, sign) in enumerate(((0, -1.0), (0, 1.0), (1, -1.0), (1, 1.0))):
-                    line = 4 * c + row
-                    matrix[line, 3 * c + axis] = 1.0
-                    if sign < 0:
-                        upper[3 * count + line] = 0.0
-                    else:
-                        lower[3 * count + line] = 0.0
-            rows = np.arange(4 * count)
-            columns, signs = 3 * (rows // 4) + 2, np.tile([-1.0, 1.0], 2 * count)
-            self._limits[count] = (matrix, upper, lower, np.zeros(7 * count, dtype=np.int32), rows, columns, signs)
+            upper[2 : 3 * count : 3], lower[2 : 3 * count : 3] = self._max_force, 0.0
+            for row in range(4 * count):
+                matrix[row, 3 * (row // 4) + (row % 4) // 2] = 1.0
+                (upper if row % 2 == 0 else lower)[3 * count + row] = 0.0
+            self._limits[count] = (matrix, upper, lower, np.zeros(7 * count, dtype=np.int32))
         return self._limits[count]

@@ -20,7 +20,7 @@ CONTACT_FORCE = 1.0
 """Newtons above which a foot truly bears on the ground."""
 
 
-@compiled(f"void(int64, {_A1}, {_A1}, {_A1}, {_A2}, {_A2}, float64, {_A1}, {_A1}, {_A2})")
+@compiled(f"void(int64, {_A1}, {_A1}, {_A1}, {_A2}, {_A2}, float64, {_A1}, {_A1}, {_A1}, {_A2})")
 def actuate(
     row: int,
     qpos: Array,
@@ -29,13 +29,15 @@ def actuate(
     q_des: Array,
     motors: Array,
     response: float,
+    note: Array,
     torque: Array,
     ctrl: Array,
     record: Array,
 ) -> None:
     """Record the present state and set the joint torques: tau = strength (kp (q_des - q) - kd dq), limited and lagged.
 
-    Sensor values are those of the state before the last step, so contact forces go to the row before this one.
+    `note` is the command and the gait to write down. Sensor values are those of the state before the last step, so
+    contact forces go to the row before this one.
     """
     out = record[row]
     for i in range(7):
@@ -51,10 +53,25 @@ def actuate(
         torque[i] += response * (tau - torque[i])
         ctrl[i] = torque[i]
         out[13 + i], out[25 + i], out[37 + i], out[49 + i] = q, dq, target, torque[i]
+    for i in range(4):
+        out[74 + i] = note[i]
     before = record[max(row - 1, 0)]
     before[73] = sensors[0]
     for i in range(12):
         before[61 + i] = -sensors[1 + i]
+
+
+@compiled(f"float64(int64, {_A1}, {_A1}, {_A2})")
+def note_state(row: int, qpos: Array, qvel: Array, record: Array) -> float:
+    """Record the present state; returns the cosine of the tilt, 1 when upright."""
+    out = record[row]
+    for i in range(7):
+        out[i] = qpos[i]
+    for i in range(6):
+        out[7 + i] = qvel[i]
+    for i in range(12):
+        out[13 + i], out[25 + i] = qpos[7 + i], qvel[6 + i]
+    return float(1.0 - 2.0 * (qpos[4] * qpos[4] + qpos[5] * qpos[5]))
 
 
 @compiled(f"void({_A3}, {_A2}, float64, {_A2}, {_A3}, {_A3})")
