@@ -85,7 +85,8 @@ def main() -> None:
     else:
         from rich.console import Console
 
-        Console().print(rows_to_table(rows, "filters: median time of a call from Python"))
+        print("filters: median time of a call from Python")
+        Console().print(rows_to_table(rows))
 
 
 if __name__ == "__main__":

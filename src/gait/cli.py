@@ -99,7 +99,9 @@ def _print(outcome: Outcome) -> None:
     console = Console(highlight=False)
     # Printed by us, since rich has a mind of its own about readers that leave early and about wrapping a path.
     with console.capture() as table:
-        console.print(rows_to_table(outcome.rows, outcome.title))
+        console.print(rows_to_table(outcome.rows))
+    if outcome.title:
+        print(outcome.title)
     print(table.get(), end="")
     if outcome.wrote is not None:
         print(f"wrote {outcome.wrote}")

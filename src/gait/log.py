@@ -245,11 +245,11 @@ class Log(Record):
         gyro, accel = noise.errors(self.t, seed)
         return self.replace(gyro=self.gyro + gyro, accel=self.accel + accel)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, compress: bool = False) -> None:
         """Write the native `.npz`, in one piece or not at all."""
         from gait.io.npz import Npz
 
-        Npz().write(self, Path(path))
+        Npz().write(self, Path(path), compress)
 
     @staticmethod
     def load(path: str | Path) -> Log:

@@ -30,13 +30,13 @@ def rows_to_json(rows: Iterable[Row]) -> str:
     return json.dumps({"rows": tree}, allow_nan=False)
 
 
-def rows_to_table(rows: Iterable[Row], title: str = "") -> Table:
+def rows_to_table(rows: Iterable[Row]) -> Table:
     """The rows as a table for a terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("name", no_wrap=True)
     table.add_column("value", justify="right", overflow="fold")
     table.add_column("unit", no_wrap=True)

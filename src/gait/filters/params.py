@@ -97,3 +97,10 @@ class ContactAided:
     """Standard deviation of a foot position from forward kinematics, m."""
     rolling: bool = True
     """Feet are spheres: the contact point is their lowest point and rolls along the ground."""
+
+
+BASELINES = {
+    "iekf": ContactAided(),
+    "iekf-sr": ContactAided(slip=SlipRejection(enabled=True)),
+}
+"""The model-based methods by name."""

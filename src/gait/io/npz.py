@@ -33,12 +33,12 @@ class Npz:
         arrays["t"] = clock.unpack(arrays, str(path))
         return build(kind, arrays, metadata, str(path))
 
-    def write(self, record: Log | Trajectory, path: Path) -> None:
-        """Write every array and the header."""
+    def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
+        """Write every array and the header. Compressing noise is slow and gains little, so it is not the default."""
         arrays: dict[str, Any] = {"header": np.array(header(record)), **clock.pack(record.t)}
         arrays.update({name: array for name, array in record.arrays().items() if name != "t"})
         with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, **arrays)
+            (np.savez_compressed if compress else np.savez)(file, **arrays)
 
 
 def _load(path: Path) -> dict[str, AnyArray]:

@@ -13,10 +13,12 @@ from pathlib import Path
 from gait.results import Row
 
 VERBS: dict[str, str] = {
+    "demo": "Run every method on the sample log and compare with the truth.",
     "sim": "Let a simulated robot walk, and keep what its sensors say.",
     "info": "Show what is in a file, or what a bug report needs.",
     "convert": "Write a log or a trajectory in another format.",
     "eval": "Compare a trajectory with the truth in a log.",
+    "bench": "Measure what the documentation claims.",
 }
 """Name and summary of each verb, in the order of the help."""
 

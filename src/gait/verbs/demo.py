@@ -1,0 +1,51 @@
+"""`gait demo`: what the filters make of the sample log that comes with the package."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gait.results import Row
+from gait.verbs import Common, Outcome
+
+SAMPLE = Path(__file__).parents[1] / "samples/go1_trot.npz"
+
+
+@dataclass(frozen=True)
+class Options(Common):
+    """Estimate 20 s of a simulated Go1 with each method and compare with the truth.
+
+    The log is of the benchmark twin: a robot whose links, encoders, motors and IMU are all a little off, trotting on
+    rubber. Nothing but its IMU and joint sensors is used; the truth is only for the start and for the score.
+    """
+
+
+def run(options: Options) -> Outcome:
+    """Run every method on the sample."""
+    from gait.evaluate import summary
+    from gait.filters import BASELINES
+    from gait.filters.contact_aided import ContactAidedFilter
+    from gait.log import Log
+    from gait.robots import Robot
+
+    log = Log.load(SAMPLE)
+    robot = Robot.load(log.robot)
+    rows: list[Row] = []
+    for name, params in BASELINES.items():
+        filter_ = ContactAidedFilter(robot, params)
+        start = time.perf_counter()
+        trajectory = filter_.run(log)
+        spent = time.perf_counter() - start
+        scores = {row.name: row for row in summary(trajectory, log)}
+        rows += [
+            Row(f"{name}.velocity_rmse", scores["velocity_rmse"].value, "m/s"),
+            Row(f"{name}.re_pos_5s", scores["re_pos_5s"].value, "m"),
+            Row(f"{name}.re_rot_5s", scores["re_rot_5s"].value, "rad"),
+            Row(f"{name}.step", spent / len(log) * 1e6, "us"),
+        ]
+    return Outcome(
+        rows,
+        title="error of the body velocity, drift over 5 s, time a step",
+        next=f"gait info {SAMPLE}",
+    )
