@@ -29,8 +29,8 @@ class EpisodeConfig:
     """Sliding friction of the ground; None takes the terrain's own."""
     slippery_friction: float = 0.10
     """Sliding friction of the slippery half of the terrain `circular`."""
-    restitution: float = 0.0
-    """Share of the speed a foot keeps when it bounces off the ground."""
+    restitution: float = 0.1
+    """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""
     contact_stiffness: float = 1.0
     """Stiffness of the ground contact relative to the usual."""
     payload_mass: float = 0.0
@@ -69,7 +69,7 @@ class EpisodeConfig:
 class RandomRanges:
     """What `randomise` draws from, uniformly."""
 
-    restitution: tuple[float, float] = (0.0, 0.2)
+    restitution: tuple[float, float] = (0.1, 0.3)
     contact_stiffness: tuple[float, float] = (0.7, 1.4)
     payload_mass: tuple[float, float] = (0.0, 1.5)
     payload_offset: tuple[float, float] = (-0.06, 0.06)

@@ -32,8 +32,8 @@ class Build:
     terrain: str = "flat"
     friction: float = 0.7
     slippery_friction: float = 0.10
-    restitution: float = 0.0
-    """Share of the speed a foot keeps when it bounces off the ground."""
+    restitution: float = 0.1
+    """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""
     stiffness: float = 1.0
     """Contact stiffness relative to the usual."""
     payload_mass: float = 0.0
@@ -58,11 +58,17 @@ def scaled_robot(robot: Robot, link_scale: Array) -> Robot:
 def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
     """MuJoCo's contact time constant and damping ratio for a bounce and a stiffness.
 
-    A spring and damper returns the share exp(-pi z / sqrt(1 - z^2)) of the impact speed at damping ratio z; that gives
-    z. The stiffness goes with the inverse square of time constant and damping ratio together.
+    A ground that pushes like a spring and damper but never pulls returns the share e = exp(-2 z acos(z) / sqrt(1 - z^2))
+    of the impact speed at damping ratio z. Inverting that gives z; at z = 1.2 and e = 0.1 it ends, because a stronger
+    damper would only make impacts harder. The stiffness goes with the inverse square of time constant times ratio.
     """
-    log = -np.log(min(max(restitution, 1e-3), 0.9))
-    ratio = 1.0 if restitution <= 0.0 else float(log / np.hypot(np.pi, log))
+    low, high = 0.02, 1.2
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        root = np.sqrt(abs(1.0 - middle * middle))
+        angle = np.arccos(middle) if middle < 1.0 else np.arccosh(middle)
+        low, high = (middle, high) if np.exp(-2.0 * middle * angle / root) > restitution else (low, middle)
+    ratio = round(0.5 * (low + high), 6)
     return CONTACT_TIME / (ratio * float(np.sqrt(stiffness))), ratio
 
 
