@@ -23,6 +23,28 @@ _I2 = "Array(float64, 2, 'C', True)"
 _SERIES_BELOW = 0.5
 
 
+@compiled(f"{_A2}({_I2}, {_I2})")
+def _times(A: Array, B: Array) -> Array:
+    """A B. Written out, since numba's own product asks for scipy, which the light install does not have."""
+    out = np.zeros((A.shape[0], B.shape[1]))
+    for i in range(A.shape[0]):
+        for k in range(A.shape[1]):
+            for j in range(B.shape[1]):
+                out[i, j] += A[i, k] * B[k, j]
+    return out
+
+
+@compiled(f"{_A2}({_I2}, {_I2})")
+def _times_transposed(A: Array, B: Array) -> Array:
+    """A B'."""
+    out = np.zeros((A.shape[0], B.shape[0]))
+    for i in range(A.shape[0]):
+        for j in range(B.shape[0]):
+            for k in range(A.shape[1]):
+                out[i, j] += A[i, k] * B[j, k]
+    return out
+
+
 @compiled("UniTuple(float64, 4)(float64)")
 def coefficients(angle: float) -> tuple[float, float, float, float]:
     """sin(t)/t, (1-cos t)/t^2, (t-sin t)/t^3 and (t^2/2+cos t-1)/t^4, exact to rounding for every angle >= 0."""
@@ -185,7 +207,7 @@ def sek3_exp(xi: Array) -> tuple[Array, Array]:
     """Exponential of SE_k(3): rotation (3, 3) and vectors (k, 3) of a tangent (3 + 3 k,)."""
     rotation, jacobian = np.empty((3, 3)), np.empty((3, 3))
     exp_and_jacobian_into(xi[:3], rotation, jacobian)
-    return rotation, xi[3:].copy().reshape(-1, 3) @ jacobian.T
+    return rotation, _times_transposed(xi[3:].copy().reshape(-1, 3), jacobian)
 
 
 @compiled(f"{_A1}({_I2}, {_I2})")
@@ -193,20 +215,20 @@ def sek3_log(R: Array, x: Array) -> Array:
     """Logarithm of SE_k(3): the tangent (3 + 3 k,) with the shortest rotation."""
     xi = np.empty(3 + 3 * x.shape[0])
     xi[:3] = so3_log(R)
-    xi[3:] = (x @ so3_left_jacobian_inverse(xi[:3]).T).ravel()
+    xi[3:] = _times_transposed(x, so3_left_jacobian_inverse(xi[:3])).ravel()
     return xi
 
 
 @compiled(f"Tuple(({_A2}, {_A2}))({_I2}, {_I2}, {_I2}, {_I2})")
 def sek3_compose(R1: Array, x1: Array, R2: Array, x2: Array) -> tuple[Array, Array]:
     """Product of two extended poses."""
-    return R1 @ R2, x1 + x2 @ R1.T
+    return _times(R1, R2), x1 + _times_transposed(x2, R1)
 
 
 @compiled(f"Tuple(({_A2}, {_A2}))({_I2}, {_I2})")
 def sek3_inverse(R: Array, x: Array) -> tuple[Array, Array]:
     """Inverse of an extended pose."""
-    return np.ascontiguousarray(R.T), -(x @ R)
+    return np.ascontiguousarray(R.T), -_times(x, R)
 
 
 @compiled(f"{_A2}({_I2}, {_I2})")
@@ -217,7 +239,7 @@ def sek3_adjoint(R: Array, x: Array) -> Array:
     out[:3, :3] = R
     for i in range(x.shape[0]):
         j = 3 + 3 * i
-        out[j : j + 3, :3] = skew(x[i]) @ R
+        out[j : j + 3, :3] = _times(skew(x[i]), R)
         out[j : j + 3, j : j + 3] = R
     return out
 
@@ -241,9 +263,9 @@ def sek3_left_jacobian(xi: Array) -> Array:
     out[:3, :3] = jacobian
     for j in range(3, xi.size, 3):
         V = skew(xi[j : j + 3])
-        WV, VW = W @ V, V @ W
-        WVW = WV @ W
-        block = 0.5 * V + c * (WV + VW + WVW) + d * (W @ WV + VW @ W - 3.0 * WVW)
-        out[j : j + 3, :3] = block + 0.5 * (d + 3.0 * e) * (WVW @ W + W @ WVW)
+        WV, VW = _times(W, V), _times(V, W)
+        WVW = _times(WV, W)
+        block = 0.5 * V + c * (WV + VW + WVW) + d * (_times(W, WV) + _times(VW, W) - 3.0 * WVW)
+        out[j : j + 3, :3] = block + 0.5 * (d + 3.0 * e) * (_times(WVW, W) + _times(W, WVW))
         out[j : j + 3, j : j + 3] = jacobian
     return out
