@@ -19,6 +19,7 @@ help:
 	@echo "make setup      an environment with every extra, in $(FULL)"
 
 run: $(BASE)/.ready
+	@echo 'The first run compiles the filters, which takes about a minute; later ones start at once.'
 	$(BASE)/bin/gait demo
 
 test: lint $(BASE)/.ready warm
