@@ -86,8 +86,8 @@ def test_payload_and_shift_move_the_base(go1: Robot) -> None:
     build = Build(payload_mass=2.0, payload_position=(0.1, 0.0, 0.08), com_shift=(0.01, 0.0, 0.0))
     body = build_model(go1, build).body(go1.base_link)
     assert body.mass[0] == pytest.approx(go1.base.mass + 2.0)
-    want = (go1.base.mass * (go1.base.com + np.array([0.01, 0, 0])) + 2.0 * np.array([0.1, 0, 0.08])) / (go1.base.mass + 2.0)
-    np.testing.assert_allclose(body.ipos, want, atol=1e-9)
+    moment = go1.base.mass * (go1.base.com + np.array([0.01, 0, 0])) + 2.0 * np.array([0.1, 0, 0.08])
+    np.testing.assert_allclose(body.ipos, moment / (go1.base.mass + 2.0), atol=1e-9)
 
 
 @pytest.mark.parametrize("stiffness", [0.5, 1.0, 2.0])

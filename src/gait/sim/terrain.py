@@ -40,6 +40,8 @@ class Terrain:
     """What randomised episodes draw from."""
     build: Callable[[Any, Surface, np.random.Generator], None]
     """Adds the ground to an MjSpec."""
+    loose: bool = False
+    """Whether things lie about that can move."""
 
 
 # Torsional and rolling friction in metres: a contact patch of a few millimetres under a 23 mm rubber ball.
@@ -48,12 +50,19 @@ SOLIMP = (0.95, 0.99, 0.001, 0.5, 2.0)
 """Impedance from 0.95 at first touch to 0.99 at 1 mm: nearly rigid at once, so that feet hardly sink."""
 
 
-def ground_geom(parent: Any, surface: Surface, friction: float | None = None, **geom: Any) -> Any:
+def ground_geom(
+    parent: Any,
+    surface: Surface,
+    friction: float | None = None,
+    spin: tuple[float, float] = (_TORSION, _ROLLING),
+    condim: int = 4,
+    **geom: Any,
+) -> Any:
     """Add a geom that feet walk on; its contact parameters win over those of the robot."""
     mu = surface.friction if friction is None else friction
     return parent.add_geom(
-        friction=[mu, _TORSION, _ROLLING],
-        condim=4,
+        friction=[mu, *spin],
+        condim=condim,
         contype=1,
         conaffinity=1,
         solref=list(surface.solref),
@@ -76,11 +85,13 @@ def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
     def loose(name: str, half: Any, kind: Any, place: Any, yaw: float, density: float, tint: list[float]) -> None:
         body = spec.worldbody.add_body(name=name, pos=list(place), quat=[np.cos(yaw / 2), 0, 0, np.sin(yaw / 2)])
         body.add_freejoint()
-        ground_geom(body, surface, type=kind, size=list(half), density=density, rgba=tint)
+        # Stones have edges: they neither spin nor roll for long.
+        ground_geom(body, surface, spin=(0.02, 0.004), condim=6, type=kind, size=list(half), density=density, rgba=tint)
 
-    for i in range(36):
-        half = rng.uniform([0.008, 0.008, 0.005], [0.022, 0.022, 0.012])
-        place = (rng.uniform(0.3, 3.0), rng.uniform(-0.4, 0.4), half[2])
+    for i in range(48):
+        half = rng.uniform([0.010, 0.010, 0.006], [0.025, 0.025, 0.014])
+        # Along the two tracks that the feet of a walking robot follow.
+        place = (rng.uniform(0.35, 3.2), rng.choice([-0.13, 0.13]) + 0.07 * rng.normal(), half[2])
         loose(
             f"pebble{i}",
             half,
@@ -90,9 +101,9 @@ def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
             2500.0,
             [0.5, 0.5, 0.45, 1],
         )
-    for i in range(8):
+    for i in range(10):
         half = np.array([rng.uniform(0.10, 0.25), rng.uniform(0.03, 0.06), rng.uniform(0.004, 0.009)])
-        place = (0.5 + 0.33 * i, rng.uniform(-0.25, 0.25), half[2] + 0.03)
+        place = (0.5 + 0.27 * i, rng.uniform(-0.2, 0.2), half[2] + 0.03)
         loose(f"plank{i}", half, mujoco.mjtGeom.mjGEOM_BOX, place, rng.uniform(0, 6.28), 600.0, [0.6, 0.45, 0.25, 1])
 
 
@@ -162,7 +173,7 @@ TERRAINS: dict[str, Terrain] = {
         Terrain("flat", 0.7, (0.3, 1.0), _flat),
         Terrain("rubber", 0.9, (0.8, 1.0), _flat),
         Terrain("slippery", 0.09, (0.07, 0.11), _flat),
-        Terrain("debris", 0.7, (0.5, 0.9), _debris),
+        Terrain("debris", 0.7, (0.5, 0.9), _debris, loose=True),
         Terrain("circular", 0.9, (0.8, 1.0), _circular),
         Terrain("rough", 0.7, (0.5, 1.0), _rough),
         Terrain("slope", 0.8, (0.6, 1.0), _slope),
