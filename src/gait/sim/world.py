@@ -58,7 +58,7 @@ def scaled_robot(robot: Robot, link_scale: Array) -> Robot:
 def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
     """MuJoCo's contact time constant and damping ratio for a bounce and a stiffness.
 
-    A ground that pushes like a spring and damper but never pulls returns the share e = exp(-2 z acos(z) / sqrt(1 - z^2))
+    A ground that pushes like a spring and damper but never pulls returns e = exp(-2 z acos(z) / sqrt(1 - z^2))
     of the impact speed at damping ratio z. Inverting that gives z; at z = 1.2 and e = 0.1 it ends, because a stronger
     damper would only make impacts harder. The stiffness goes with the inverse square of time constant times ratio.
     """
