@@ -108,7 +108,7 @@ class Controller:
         feet = robot.offsets[:, 0] + robot.offsets[:, 1]
         self._under_hips: Array = np.ascontiguousarray(feet[:, :2])
         self._hips: Array = self._under_hips - np.sign(self._under_hips) * gait.inset
-        self._inertial = robot.leg_inertial
+        self._inertial, self._knee_sign = robot.leg_inertial, robot.knee_sign
         self._inertias = np.array([[link.inertia for link in leg] for leg in robot.links])
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
         trust = min(1.0, 0.004 / period)
@@ -180,7 +180,7 @@ class Controller:
             self._plan(phases, omega_b, vel_w)
         self._count += 1
         joint_targets(
-            robot.offsets, robot.signs, robot.knee_sign, self._inertial, self._inertias, robot.armature, q, dq, self._R,
+            robot.offsets, robot.signs, self._knee_sign, self._inertial, self._inertias, robot.armature, q, dq, self._R,
             self.pos, vel_w, omega_b, self._acc, self.stance, self._progress, self._swing_time, self._start,
             self._target, self._grip, self.step_height, self.forces, self._gains, self.q_des,
         )  # fmt: skip
