@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -198,12 +199,20 @@ def collect(
     try:
         _work([(config, number, store.path(number)) for number in missing], workers, take)
         store.finish()
-    except GaitError as error:
+    except (GaitError, OSError, BrokenProcessPool) as error:
         raise GaitError(
-            f"{error}; {len(store.rows)} of {config.episodes} episodes are safe in {out},"
+            f"{_reason(error)}; {len(store.rows)} of {config.episodes} episodes are safe in {out},"
             " and the same command goes on from there"
         ) from None
     return report()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"cannot write: {(error.strerror or str(error)).lower()}"
+    if isinstance(error, BrokenProcessPool):
+        return "a worker process was killed, perhaps for want of memory: use fewer --workers"
+    return str(error)
 
 
 def _work(jobs: list[_Job], workers: int, take: Callable[[_Result], None]) -> None:

@@ -99,11 +99,11 @@ def frames(
     simulation = Simulation(config, seed, feedback)
     canvas = Canvas(simulation.model, simulation.robot.base_link, look)
     try:
-        due = 0.0
-        while not simulation.done:
+        drawn, wanted = 0, round(config.seconds * look.fps)
+        while not simulation.done and drawn < wanted:
             simulation.step()
-            if simulation.time >= due:
-                due += 1.0 / look.fps
+            if simulation.time >= drawn / look.fps:
+                drawn += 1
                 yield canvas.draw(simulation.data)
     finally:
         canvas.close()
