@@ -31,7 +31,7 @@ def velocity_aided() -> dict[str, float]:
     return medians({"numba": lambda: ours.step(GYRO, ACCEL, DT, vel, COV), "numpy": numpy_step})
 
 
-def gtsam_filter():  # noqa: ANN201  (gtsam ships no types)
+def gtsam_filter():
     import gtsam
 
     params = gtsam.LeggedEstimatorParams()
