@@ -9,8 +9,6 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.filters import ContactAided, SlipRejection
-from gait.filters.contact_aided import ContactAidedFilter
 from gait.robots import Robot
 from gait.sim.episode import EpisodeConfig, Feedback
 from gait.sim.sensing import SAMPLE_DT
@@ -32,6 +30,10 @@ class ContactAidedLoop:
     """The contact-aided filter with contacts from joint torques."""
 
     def __init__(self, robot: Robot, slip_rejection: bool) -> None:
+        # Only here: who walks on the truth need not wait for the filter to be compiled.
+        from gait.filters import ContactAided, SlipRejection
+        from gait.filters.contact_aided import ContactAidedFilter
+
         self._filter = ContactAidedFilter(robot, ContactAided(slip=SlipRejection(enabled=slip_rejection)))
 
     def start(self, quat_wb_wxyz: Array, vel_w: Array, pos_w: Array) -> None:
