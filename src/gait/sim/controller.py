@@ -167,7 +167,8 @@ class Controller:
             np.subtract(self._under_hips, np.sign(self._under_hips) * clock.inset, out=self._hips)
         timing = self._timing
         timing[0], timing[1] = clock.duty, clock.period
-        wanted = self.wanted if clock.duty < 1.0 else _STILL
+        # To stand is to stop: brake while the legs still step.
+        wanted = self.wanted if clock.gait.duty < 1.0 else _STILL
         phases = clock.phases
         slip = observe(
             robot.offsets, robot.signs, q, dq, quat, omega_b, vel_w, phases, timing, wanted, self._limits, self._hips,

@@ -15,9 +15,9 @@ from gait.errors import GaitError
 from gait.robots import Robot
 from gait.sim.commands import check_schedule
 from gait.sim.controller import Controller, ControllerConfig
-from gait.sim.gaits import find_gait
+from gait.sim.gaits import STATIONARY, find_gait
 from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
-from gait.sim.stationary import STATIONARY, RandomTargets
+from gait.sim.stationary import RandomTargets
 from gait.sim.stepping import (
     COMMAND,
     CONTACT_FORCE,

@@ -44,6 +44,8 @@ GAITS: dict[str, Gait] = {
     )
 }
 GAIT_NAMES = tuple(GAITS)
+STATIONARY = "stationary"
+"""Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.stationary`."""
 
 
 def find_gait(name: str) -> Gait:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gait.sim.commands import Command, CommandRanges, Push, random_pushes, random_schedule
-from gait.sim.gaits import find_gait
+from gait.sim.gaits import STATIONARY, find_gait
 from gait.sim.terrain import find_terrain
 
 
@@ -98,6 +98,8 @@ def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRange
     """
     ranges = ranges or RandomRanges()
     friction = rng.uniform(*find_terrain(base.terrain).friction_range)
+    still = base.gait == STATIONARY
+    frequency = 0.0 if still else 1.0 / find_gait(base.gait).period
     kp = float(np.exp(rng.uniform(*np.log(ranges.kp))))
     along = rng.uniform(*ranges.payload_offset)
     return replace(
@@ -114,12 +116,7 @@ def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRange
         kp=kp,
         kd=float(np.sqrt(kp)) * rng.uniform(*ranges.damping_ratio),
         control_rate=int(rng.choice(ranges.control_rates)),
-        commands=_commands(rng, base, ranges),
-        pushes=random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
+        commands=base.commands if still else random_schedule(rng, base.seconds, frequency, ranges.commands),
+        # Nothing steps out to catch a robot that only follows joint targets.
+        pushes=() if still else random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
     )
-
-
-def _commands(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRanges) -> tuple[Command, ...]:
-    if base.gait == "stationary":
-        return base.commands
-    return random_schedule(rng, base.seconds, 1.0 / find_gait(base.gait).period, ranges.commands)

@@ -12,9 +12,10 @@ from gait.arrays import Array
 from gait.robots import Robot
 from gait.robots.kinematics import leg_ik
 from gait.sim.commands import Command
+from gait.sim.gaits import STATIONARY
 
-STATIONARY = "stationary"
-"""Gait name of such episodes."""
+__all__ = ["STATIONARY", "RandomTargets"]
+
 _LYING = (0.0, 1.35, -2.70)
 
 
