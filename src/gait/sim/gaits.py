@@ -107,9 +107,11 @@ class GaitClock:
         if gliding:
             share = min(dt / self._left, 1.0)
             self.offsets += share * (self._target - self.offsets)
-            self.duty += share * (self.gait.duty - self.duty)
+            # On the way to a stand the feet must still step for a while, to stop the body and to reach their places.
+            if self.gait.duty < 1.0 or self._left < 0.5 * self.blend:
+                self.duty += share * (self.gait.duty - self.duty)
             self.period += share * (period - self.period)
-            self.inset += share * (np.array(self.gait.inset) - self.inset)
+            self.inset += min(3.0 * share, 1.0) * (np.array(self.gait.inset) - self.inset)
             self._left = max(self._left - dt, 0.0)
         else:
             self.period = period
