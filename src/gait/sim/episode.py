@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import mujoco
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
-from gait.robots import Robot
+from gait.robots import Robot, robot_names
 from gait.sim.commands import check_schedule
 from gait.sim.controller import Controller, ControllerConfig
 from gait.sim.gaits import STATIONARY, find_gait
@@ -128,7 +129,7 @@ class Simulation:
         if config.seconds <= 0.0 or config.kp <= 0.0:
             raise GaitError("seconds and kp of an episode must be positive")
         self.config, self.seed = config, seed
-        self.robot = Robot.load(config.robot)
+        self.robot = _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)
         self.body = self.robot
         if config.link_scale is not None:
             self.body = scaled_robot(self.robot, np.array(config.link_scale))
@@ -265,6 +266,12 @@ class Simulation:
             config=self.config,
             seed=self.seed,
         )
+
+
+@lru_cache
+def _shipped(name: str) -> Robot:
+    # Reading the YAML takes as long as a second of simulated walking; the package's own files do not change.
+    return Robot.load(name)
 
 
 def _build_of(config: EpisodeConfig, friction: float) -> Build:
