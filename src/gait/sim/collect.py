@@ -25,10 +25,9 @@ from gait.robots import Robot
 from gait.sim.commands import Command, random_schedule
 from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, run_episode
 from gait.sim.feedback import feedback_of
-from gait.sim.gaits import find_gait
+from gait.sim.gaits import STATIONARY, find_gait
 from gait.sim.plan import CollectConfig
 from gait.sim.sensors import sense
-from gait.sim.stationary import STATIONARY
 from gait.sim.store import Store
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
 from gait.sim.twin import body_of, sensors_of

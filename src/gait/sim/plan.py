@@ -38,8 +38,7 @@ class CollectConfig:
     def __post_init__(self) -> None:
         try:
             from gait.sim.feedback import FEEDBACKS
-            from gait.sim.gaits import GAIT_NAMES
-            from gait.sim.stationary import STATIONARY
+            from gait.sim.gaits import GAIT_NAMES, STATIONARY
             from gait.sim.terrain import TERRAIN_NAMES
             from gait.sim.twin import PROFILES
         except ModuleNotFoundError as error:
