@@ -1,0 +1,161 @@
+"""What a network is made of, in numbers: enough to build it, to count its cost and to read its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+from gait.errors import GaitError
+
+JOINTS = 3
+"""Joints of a leg."""
+
+
+@dataclass(frozen=True)
+class Token:
+    """One thing the attention can look at."""
+
+    name: str
+    embedding: str
+    """Which linear layer embeds it; tokens may share one."""
+    columns: tuple[int, ...]
+    """Where its numbers stand in the feature vector."""
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What all networks have.
+
+    Features of a step: gyro (3), accel (3), then q, dq and e = q_des - q, each leg by leg (3 a leg).
+    """
+
+    kind: str
+    """Name of the network: gait, gait-flat or nmn."""
+    legs: int = 4
+    """Legs of three joints each."""
+    targets: bool = True
+    """Whether e is among the features; without it the network runs on logs that have no joint targets."""
+    hidden: int = 64
+    """Width of a GRU."""
+    mlp: int = 64
+    """Width of the one hidden layer between a GRU and an output."""
+    log_std_min: float = -7.0
+    """The predicted log-std cannot go below: 0.9 mm/s, a fifth of what trot reaches on clean data."""
+    log_std_max: float = 2.0
+    """The predicted log-std cannot go above: 7.4 m/s, faster than the robot runs."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if field.type == "int" and not (whole and value >= 1):
+                raise GaitError(f"architecture {field.name} is {value!r}: give a whole number of at least 1")
+        if not self.log_std_min < self.log_std_max:
+            raise GaitError("architecture log_std_min must lie below log_std_max")
+
+    @property
+    def joint_features(self) -> tuple[str, ...]:
+        """The features that every joint has, in order."""
+        return ("q", "dq", "e") if self.targets else ("q", "dq")
+
+    @property
+    def num_features(self) -> int:
+        """Numbers in the feature vector of a step."""
+        return 6 + len(self.joint_features) * JOINTS * self.legs
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Fields of a Log that the network reads."""
+        return ("gyro", "accel", "q", "dq", "q_des") if self.targets else ("gyro", "accel", "q", "dq")
+
+    def columns(self, feature: str, leg: int | None = None) -> tuple[int, ...]:
+        """Where a feature stands in the feature vector; of one leg only if `leg` is given."""
+        if feature in ("gyro", "accel"):
+            start = 0 if feature == "gyro" else 3
+            return tuple(range(start, start + 3))
+        start = 6 + self.joint_features.index(feature) * JOINTS * self.legs
+        first, count = (0, self.legs) if leg is None else (leg, 1)
+        return tuple(range(start + JOINTS * first, start + JOINTS * (first + count)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as a model file keeps them."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class AttentionArchitecture(Architecture):
+    """`gait` and `gait-flat`: tokens, one cross-attention layer, two recurrent heads."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("gait", "gait-flat")
+
+    kind: str = "gait"
+    width: int = 32
+    """D: numbers in a token."""
+    history: int = 7
+    """Nt: steps the attention looks at, the present one among them."""
+    latents: int = 2
+    """M: learnable queries."""
+    heads: int = 2
+    """Attention heads."""
+    head_width: int = 32
+    """Numbers in a query, key or value of one head."""
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """The tokens of a step: the two inertial ones, then one for each leg, or for each kind of joint feature."""
+        inertial = tuple(Token(name, name, self.columns(name)) for name in ("gyro", "accel"))
+        if self.kind == "gait-flat":
+            return inertial + tuple(Token(name, name, self.columns(name)) for name in self.joint_features)
+        legs = (tuple(c for name in self.joint_features for c in self.columns(name, i)) for i in range(self.legs))
+        return inertial + tuple(Token(f"leg{i}", "leg", columns) for i, columns in enumerate(legs))
+
+    @property
+    def embeddings(self) -> dict[str, int]:
+        """The linear layers that embed tokens, each with the numbers it takes."""
+        return {token.embedding: len(token.columns) for token in self.tokens}
+
+    def places(self, token: Token) -> tuple[int, ...]:
+        """Where a token's numbers are gathered when raw numbers are pooled: tokens of one embedding share a place."""
+        names = list(self.embeddings)
+        start = sum(self.embeddings[name] for name in names[: names.index(token.embedding)])
+        return tuple(range(start, start + len(token.columns)))
+
+    @property
+    def attention_width(self) -> int:
+        """Numbers in a key or value, all heads together."""
+        return self.heads * self.head_width
+
+
+@dataclass(frozen=True)
+class NmnArchitecture(Architecture):
+    """`nmn`: one GRU on the flat feature vector, and a head each for velocity, log-std and contacts."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("nmn",)
+
+    kind: str = "nmn"
+    hidden: int = 256
+    mlp: int = 224
+    """With it a step costs 3.3 times one of `gait`, which is all that the paper tells of the size."""
+
+
+_CLASSES: tuple[type[AttentionArchitecture] | type[NmnArchitecture], ...] = (AttentionArchitecture, NmnArchitecture)
+KINDS = tuple(kind for cls in _CLASSES for kind in cls.KINDS)
+"""Names of the networks."""
+
+
+def architecture_of(values: Mapping[str, Any]) -> Architecture:
+    """The architecture with these values; its kind decides which, and what is not given has its default.
+
+    Raises:
+        GaitError: if the kind is unknown or does not have one of the values.
+    """
+    kind = values.get("kind", "gait")
+    for cls in _CLASSES:
+        if kind in cls.KINDS:
+            known = [field.name for field in fields(cls)]
+            unknown = [name for name in values if name not in known]
+            if unknown:
+                raise GaitError(f"network {kind} has no '{unknown[0]}': it has {', '.join(known)}")
+            return cls(**values)
+    raise GaitError(f"unknown network '{kind}': choose one of {', '.join(KINDS)}")

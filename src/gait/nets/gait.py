@@ -1,0 +1,197 @@
+"""`gait`: attention over inertial and leg tokens, then a recurrent head each for velocity and log-std.
+
+The network has two forms that give the same numbers. `plain` reads like the paper. `run` is the fold: queries are
+constants and embeddings are linear, so nothing non-linear stands before the softmax, and
+
+- a score is a dot product of a sample's raw numbers with a constant, computed once when the sample arrives;
+- the attention pools raw numbers, and the shares of attention that each token and each slot got;
+- value, output and embedding matrices act on those pooled numbers as one matrix.
+
+Nothing is approximated. Slots of the history are ordered oldest first, here and everywhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from gait.arrays import Array
+from gait.nets.architecture import AttentionArchitecture
+from gait.nets.base import Head, Outputs, State, VelocityNet, split
+from gait.nets.pooling import HIDDEN, attend, pool
+from gait.nets.recurrent import gru
+from gait.nets.shapes import OUTPUTS
+
+
+class GaitNet(VelocityNet):
+    """The network of the paper, for any number of legs."""
+
+    architecture: AttentionArchitecture
+
+    def __init__(self, architecture: AttentionArchitecture, mean: Array, std: Array) -> None:
+        super().__init__(architecture, mean, std)
+        a = architecture
+        self.embed = nn.ModuleDict({name: nn.Linear(count, a.width) for name, count in a.embeddings.items()})
+        self.token_position = nn.Parameter(0.02 * torch.randn(len(a.tokens), a.width))
+        self.slot_position = nn.Parameter(0.02 * torch.randn(a.history, a.width))
+        # Of unit size, not small: two latents that start alike get the same gradient and stay alike for long.
+        self.latents = nn.Parameter(torch.randn(a.latents, a.width))
+        self.query = nn.Linear(a.width, a.attention_width, bias=False)
+        self.key = nn.Linear(a.width, a.attention_width, bias=False)
+        self.value = nn.Linear(a.width, a.attention_width, bias=False)
+        self.out = nn.Linear(a.attention_width, a.width)
+        inputs = (a.latents + 2) * a.width
+        self.velocity = Head(inputs, a.hidden, a.mlp, OUTPUTS)
+        self.log_std = Head(inputs, a.hidden, a.mlp, OUTPUTS)
+        self._lay_out()
+
+    def start(self, batch: int) -> State:
+        """The state before the first step of a log: nothing remembered, nothing seen."""
+        a = self.architecture
+        return State(
+            hidden=torch.zeros(2, a.hidden, batch),
+            history=torch.zeros(batch, a.history - 1, a.num_features),
+            known=torch.zeros(batch, a.history - 1, dtype=torch.bool),
+        )
+
+    def plain(self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None) -> Outputs:
+        """The forward pass as the paper draws it; see `run` for the arguments."""
+        a = self.architecture
+        state = self.start(len(inputs)) if state is None else state
+        samples, known = self._with_history(inputs, state)
+        embedded = [self.embed[token.embedding](samples[:, :, list(token.columns)]) for token in a.tokens]
+        tokens = torch.stack(embedded, 2)  # (B, Nt - 1 + T, C, D)
+        windows = tokens.unfold(1, a.history, 1).movedim(-1, 2)  # (B, T, Nt, C, D)
+        windows = windows + self.token_position + self.slot_position[:, None]
+        visible = known.unfold(1, a.history, 1)[..., None].expand(windows.shape[:-1])
+        visible = visible if keep is None else visible & keep
+
+        flat = windows.flatten(2, 3)  # (B, T, Nt C, D)
+        sizes = (a.heads, a.head_width)
+        q = split(self.query(self.latents), -1, sizes)  # (M, H, d)
+        k, v = split(self.key(flat), -1, sizes), split(self.value(flat), -1, sizes)  # (B, T, Nt C, H, d)
+        scores = torch.einsum("mhd,btnhd->btmhn", q, k) / math.sqrt(a.head_width)
+        scores = scores.masked_fill(~visible.flatten(2, 3)[:, :, None, None], HIDDEN)
+        answers = torch.einsum("btmhn,btnhd->btmhd", torch.softmax(scores, -1), v)
+        encoded = self.out(answers.flatten(3, 4))  # (B, T, M, D)
+
+        inertial = windows[:, :, -1, :2]  # (B, T, 2, D): gyro and accelerometer, now
+        x = torch.cat([encoded.flatten(2), inertial.flatten(2)], -1)  # (B, T, (M + 2) D)
+        hidden = state.hidden.transpose(1, 2).contiguous()
+        y_velocity, h_velocity = self.velocity.gru(x, hidden[:1])
+        y_log_std, h_log_std = self.log_std.gru(x, hidden[1:])
+        return Outputs(
+            velocity=self.velocity.mlp(y_velocity),
+            log_std=self.bounded(self.log_std.mlp(y_log_std)),
+            state=self._next(torch.cat([h_velocity, h_log_std]).transpose(1, 2), samples, known),
+        )
+
+    def run(
+        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
+    ) -> Outputs:
+        """The folded forward pass: the same numbers as `plain` at a tenth of the cost."""
+        state = self.start(len(inputs)) if state is None else state
+        samples, known = self._with_history(inputs, state)
+        scores, slots = self._scores(samples, known)
+        pooled, masses = pool(scores, slots, keep, self._values(samples))
+        steps = inputs.shape[1]
+        now = samples[:, -steps:, :6]
+        x = torch.cat([self._encoded(pooled, masses), now], -1).permute(1, 2, 0).contiguous()  # (T, M D + 6, B)
+        heads = [self.velocity, self.log_std] if uncertain else [self.velocity]
+        weight, bias = self._gates(heads)
+        gates = split(torch.matmul(weight, x).add_(bias[:, None]), 1, (len(heads), -1))  # (T, G, 3 H, B)
+        hidden = gru(gates, state.hidden[: len(heads)], [head.gru for head in heads])
+        velocity = self.velocity.mlp.by_column(hidden[:, 0]).permute(2, 0, 1)
+        log_std = self.bounded(self.log_std.mlp.by_column(hidden[:, 1])).permute(2, 0, 1) if uncertain else None
+        last = hidden[-1] if uncertain else torch.cat([hidden[-1], state.hidden[1:]])
+        return Outputs(velocity, log_std, self._next(last, samples, known))
+
+    def attention(self, inputs: Tensor, state: State | None = None) -> Tensor:
+        """Where each latent and head looks: weights (B, T, M, H, Nt, C), slots oldest first."""
+        a = self.architecture
+        state = self.start(len(inputs)) if state is None else state
+        scores, slots = self._scores(*self._with_history(inputs, state))
+        return split(attend(scores, slots, None), 2, (a.latents, a.heads))
+
+    def _lay_out(self) -> None:
+        """Where each token's numbers go among the pooled ones: one place for each embedding, then the shares."""
+        a = self.architecture
+        size = sum(a.embeddings.values())
+        self._size = size + len(a.tokens)
+        self._from = [column for token in a.tokens for column in token.columns]
+        self._to = [i * self._size + place for i, token in enumerate(a.tokens) for place in a.places(token)]
+        self._share = [i * self._size + size + i for i in range(len(a.tokens))]
+
+    def _with_history(self, inputs: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """Normalised samples (B, Nt - 1 + T, F) with those before, and which of them exist (B, Nt - 1 + T)."""
+        samples = torch.cat([state.history, self.normalise(inputs)], 1)
+        return samples, torch.cat([state.known, state.known.new_ones(inputs.shape[:2])], 1)
+
+    def _next(self, hidden: Tensor, samples: Tensor, known: Tensor) -> State:
+        first = samples.shape[1] - (self.architecture.history - 1)
+        return State(hidden, samples[:, first:], known[:, first:])
+
+    def _layer(self, name: str) -> nn.Linear:
+        return cast("nn.Linear", self.embed[name])
+
+    def _questions(self) -> Tensor:
+        """What each latent and head looks for in a token, before the key matrix: (M H, D)."""
+        a = self.architecture
+        q = split(self.query(self.latents), -1, (a.heads, a.head_width))
+        key = split(self.key.weight, 0, (a.heads, a.head_width))
+        return torch.einsum("mhd,hdw->mhw", q, key).flatten(0, 1) / math.sqrt(a.head_width)
+
+    def _scores(self, samples: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores of each sample's tokens (B, M H, Nt - 1 + T, C), and what each slot adds to them (M H, Nt)."""
+        a = self.architecture
+        questions = self._questions()
+        weights, constants = [], []
+        for token, position in zip(a.tokens, self.token_position, strict=True):
+            layer = self._layer(token.embedding)
+            column = questions.new_zeros(a.num_features, len(questions))
+            weights.append(column.index_copy(0, torch.tensor(token.columns), (questions @ layer.weight).T))
+            constants.append(questions @ (layer.bias + position))
+        weight = torch.stack(weights, 2).flatten(1)  # (F, M H C)
+        scores = samples @ weight + torch.stack(constants, 1).flatten()
+        scores = split(scores, -1, (len(questions), len(a.tokens))).transpose(1, 2)
+        if not bool(known.all()):
+            scores = scores.masked_fill(~known[:, None, :, None], HIDDEN)
+        return scores, questions @ self.slot_position.T
+
+    def _values(self, samples: Tensor) -> Tensor:
+        """What is pooled: the raw numbers of each token at the place of its embedding, and a one for its share."""
+        batch, count, _ = samples.shape
+        tokens = len(self.architecture.tokens)
+        values = samples.new_zeros(batch, count, tokens * self._size)
+        values[:, :, self._to] = samples[:, :, self._from]
+        values[:, :, self._share] = 1.0
+        return split(values, -1, (tokens, self._size))
+
+    def _encoded(self, pooled: Tensor, masses: Tensor) -> Tensor:
+        """The encoder's output (B, T, M D) from the pooled numbers (B, T, M H, R) and the slots' shares."""
+        a = self.architecture
+        named = [self._layer(name) for name in a.embeddings]
+        biases = torch.stack([self._layer(token.embedding).bias for token in a.tokens])
+        embeds = torch.cat([*(layer.weight.T for layer in named), biases + self.token_position, self.slot_position])
+        value = split(self.value.weight, 0, (a.heads, a.head_width))  # (H, d, D)
+        out = split(self.out.weight, 1, (a.heads, a.head_width))  # (D, H, d)
+        matrix = torch.einsum("rw,hdw,ohd->hro", embeds, value, out)  # (H, R + Nt, D)
+        gathered = split(torch.cat([pooled, masses], -1), 2, (a.latents, a.heads)).flatten(3)  # (B, T, M, H (R + Nt))
+        return (gathered @ matrix.flatten(0, 1) + self.out.bias).flatten(2)
+
+    def _gates(self, heads: list[Head]) -> tuple[Tensor, Tensor]:
+        """From the encoder's output and the raw gyro and accelerometer to the gates of the GRUs."""
+        a = self.architecture
+        encoder = a.latents * a.width
+        weight = torch.cat([head.gru.weight_ih_l0 for head in heads])  # (G 3 H, (M + 2) D)
+        bias = torch.cat([head.gru.bias_ih_l0 for head in heads])
+        parts = [weight[:, :encoder]]
+        for i, token in enumerate(a.tokens[:2]):
+            layer = self._layer(token.embedding)
+            mine = weight[:, encoder + i * a.width : encoder + (i + 1) * a.width]
+            parts.append(mine @ layer.weight)
+            bias = bias + mine @ (layer.bias + self.token_position[i] + self.slot_position[-1])
+        return torch.cat(parts, 1), bias

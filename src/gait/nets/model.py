@@ -1,0 +1,199 @@
+"""The model file: a network and everything one must know to run it, without torch and without unpickling anything.
+
+A safetensors file. Its metadata hold `gait: model`, the version of the layout and one JSON object with the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gait.arrays import AnyArray, Array
+from gait.errors import GaitError
+from gait.io.atomic import atomic_path
+from gait.nets.architecture import Architecture, architecture_of
+from gait.nets.features import features
+from gait.nets.shapes import NORMALISER, shapes_of
+
+if TYPE_CHECKING:
+    from gait.log import Log
+
+VERSION = 1
+"""Version of the layout; a file of a later one is refused with a word on upgrading."""
+SUFFIX = ".safetensors"
+_TYPES = {"F16": np.float16, "F32": np.float32}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained network."""
+
+    architecture: Architecture
+    weights: Mapping[str, AnyArray]
+    """Every array of the network by name, float32; `gait.nets.shapes` lists them."""
+    robot: str
+    """Name of the robot it was trained for."""
+    leg_names: tuple[str, ...]
+    """Legs in the network's order."""
+    joint_names: tuple[str, ...]
+    """Joints in the network's order, leg by leg."""
+    rate: float
+    """Samples a second, Hz."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """The configuration it was trained with."""
+    data: tuple[Mapping[str, Any], ...] = ()
+    """The settings of the collections it was trained on."""
+    results: Mapping[str, float] = field(default_factory=dict)
+    """What validation said at the end."""
+    commit: str = "unknown"
+    """Commit of the code that trained it."""
+
+    def __post_init__(self) -> None:
+        legs = self.architecture.legs
+        if len(self.leg_names) != legs or len(self.joint_names) != 3 * legs:
+            raise GaitError(
+                f"the model has {len(self.leg_names)} leg and {len(self.joint_names)} joint names,"
+                f" but its network has {legs} legs of three joints"
+            )
+        if not (np.isfinite(self.rate) and self.rate > 0.0):
+            raise GaitError(f"the model's rate is {self.rate}: it must be above 0")
+        _check_weights(self.weights, self.architecture)
+
+    @property
+    def mean(self) -> Array:
+        """What the network subtracts from its features (F,)."""
+        return np.asarray(self.weights["mean"], dtype=np.float64)
+
+    @property
+    def std(self) -> Array:
+        """What it then divides them by (F,)."""
+        return np.asarray(self.weights["std"], dtype=np.float64)
+
+    def features(self, log: Log) -> Array:
+        """Features (N, F) of a Log, its joints brought into the network's order by name."""
+        missing = [name for name in self.joint_names if name not in log.joint_names]
+        if missing:
+            raise GaitError(
+                f"the log has no joint '{missing[0]}' that the model reads; it has {', '.join(log.joint_names)}:"
+                f" rename with log.rename({{'...': '{missing[0]}'}})"
+            )
+        return features(log, self.architecture, [log.joint_names.index(name) for name in self.joint_names])
+
+    def save(self, path: str | Path, half: bool = False) -> None:
+        """Write the model file, whole or not at all.
+
+        Args:
+            path: should end in `.safetensors`.
+            half: keep the weights in 16 bits: half the size, each number rounded by up to 0.05 %. The normaliser
+                stays as it is.
+        """
+        from safetensors.numpy import save_file
+
+        header = {
+            "architecture": self.architecture.as_dict(),
+            "robot": self.robot,
+            "leg_names": self.leg_names,
+            "joint_names": self.joint_names,
+            "rate": self.rate,
+            "training": self.training,
+            "data": self.data,
+            "results": self.results,
+            "commit": self.commit,
+        }
+        kind = np.float16 if half else np.float32
+        arrays = {
+            name: np.ascontiguousarray(array, dtype=np.float32 if name in NORMALISER else kind)
+            for name, array in self.weights.items()
+        }
+        metadata = {"gait": "model", "version": str(VERSION), "header": json.dumps(header)}
+        with atomic_path(path) as temporary:
+            save_file(arrays, temporary, metadata)
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a model file.
+
+    Raises:
+        GaitError: if there is no such file, it is damaged, or it is not a model of gait.
+    """
+    metadata, arrays = read_arrays(path)
+    if metadata.get("gait") != "model":
+        raise GaitError(f"{path} is not a model of gait: give a file that `gait train` wrote")
+    if metadata.get("version") != str(VERSION):
+        raise GaitError(f"{path} has layout version {metadata.get('version')}, this gait reads {VERSION}: upgrade gait")
+    try:
+        header = json.loads(metadata["header"])
+        architecture = architecture_of(header["architecture"])
+        return Model(
+            architecture=architecture,
+            weights=arrays,
+            robot=str(header["robot"]),
+            leg_names=tuple(map(str, header["leg_names"])),
+            joint_names=tuple(map(str, header["joint_names"])),
+            rate=float(header["rate"]),
+            training=dict(header["training"]),
+            data=tuple(dict(entry) for entry in header["data"]),
+            results={str(name): float(value) for name, value in header["results"].items()},
+            commit=str(header["commit"]),
+        )
+    except GaitError as error:
+        raise GaitError(f"{path} is not a model this gait can use: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise GaitError(f"{path} has a header that gait did not write: train or copy the model again") from None
+
+
+def is_safetensors(path: str | Path) -> bool:
+    """Whether a file begins like safetensors: the length of a JSON header, then the header."""
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(9)
+    except OSError:
+        return False
+    return len(head) == 9 and head[8:] == b"{" and int.from_bytes(head[:8], "little") < 100_000_000
+
+
+def read_arrays(path: str | Path) -> tuple[dict[str, str], dict[str, AnyArray]]:
+    """Metadata and arrays (as float32) of a safetensors file."""
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    if not path.is_file():
+        raise GaitError(
+            f"{path} is a folder: give the model file in it"
+            if path.is_dir()
+            else f"there is no file {path}: check the name"
+        )
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = dict(file.metadata() or {})
+            arrays = {}
+            for name in file.keys():  # noqa: SIM118  (not a dict: it has no other way)
+                if file.get_slice(name).get_dtype() not in _TYPES:
+                    raise GaitError(f"{path} holds numbers of another kind in '{name}': train or copy the model again")
+                arrays[name] = np.asarray(file.get_tensor(name), dtype=np.float32)
+    except SafetensorError:
+        raise GaitError(f"{path} is damaged, cut short or not a safetensors file: copy or train it again") from None
+    except OSError as error:
+        raise GaitError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    return metadata, arrays
+
+
+def _check_weights(weights: Mapping[str, AnyArray], architecture: Architecture) -> None:
+    shapes = shapes_of(architecture)
+    for name, shape in shapes.items():
+        if name not in weights:
+            raise GaitError(f"it lacks the array '{name}'")
+        if weights[name].shape != shape:
+            raise GaitError(f"its array '{name}' has shape {weights[name].shape}, not {shape}")
+        if not np.isfinite(weights[name]).all():
+            raise GaitError(f"its array '{name}' holds nan or infinity")
+    unknown = [name for name in weights if name not in shapes]
+    if unknown:
+        raise GaitError(f"it holds an unknown array '{unknown[0]}'")
+    if not (np.asarray(weights["std"]) > 0.0).all():
+        raise GaitError("its normaliser divides by zero")

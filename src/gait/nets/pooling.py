@@ -1,0 +1,96 @@
+"""Attention over sliding windows without copying a window: the heart of the folded form in training.
+
+A step and its neighbour share all but one slot of their windows. Scores and values of each sample are computed once and
+the windows are overlapping views of them; only the softmax has a number for every slot, token and step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+HIDDEN = -1e30
+"""Score of what must not be seen. Finite, so that a window with nothing to see pools evenly instead of giving nan."""
+
+
+def attend(scores: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
+    """Attention weights of every window.
+
+    Args:
+        scores: of each sample's tokens (B, Q, Nt - 1 + T, C).
+        slots: what a sample's place in the window adds to its scores, oldest first (Q, Nt).
+        keep: what may be seen (B, T, Nt, C); None means all.
+
+    Returns:
+        Weights (B, T, Q, Nt, C) that sum to one over slots and tokens.
+    """
+    batch, queries, samples, tokens = scores.shape
+    history = slots.shape[1]
+    steps = samples - history + 1
+    scores = scores.contiguous()
+    shape = (batch, steps, queries, history, tokens)
+    windows = scores.as_strided(
+        shape, (queries * samples * tokens, tokens, samples * tokens, tokens, 1), scores.storage_offset()
+    )
+    weights = torch.add(windows, slots[:, :, None], out=scores.new_empty(shape))
+    if keep is not None:
+        weights.masked_fill_(~keep[:, :, None], HIDDEN)
+    flat = weights.view(batch, steps, queries, history * tokens)
+    return torch.softmax(flat, -1).view(shape)
+
+
+def pool(scores: Tensor, slots: Tensor, keep: Tensor | None, values: Tensor) -> tuple[Tensor, Tensor]:
+    """What the attention gathers.
+
+    Args:
+        scores: see `attend`.
+        slots: see `attend`.
+        keep: see `attend`.
+        values: of each sample's tokens (B, Nt - 1 + T, C, R); data, so no gradient flows to them.
+
+    Returns:
+        The weighted sums of the values (B, T, Q, R), and the weight on each slot (B, T, Q, Nt).
+    """
+    pooled, masses = _Pool.apply(scores, slots, keep, values)  # type: ignore[no-untyped-call]
+    return pooled, masses
+
+
+class _Pool(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, slots: Tensor, keep: Tensor | None, values: Tensor) -> tuple[Tensor, Tensor]:
+        weights = attend(scores, slots, keep)
+        batch, steps, queries, history, _ = weights.shape
+        pooled = values.new_empty(batch, steps, queries, values.shape[3])
+        for i in range(batch):
+            torch.bmm(weights[i].view(steps, queries, -1), _windows(values[i], history), out=pooled[i])
+        ctx.save_for_backward(weights, values)
+        return pooled, weights.sum(-1)
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        d_pooled, d_masses = outputs
+        weights, values = ctx.saved_tensors
+        batch, steps, queries, history, tokens = weights.shape
+        d_weights = torch.empty_like(weights)
+        d_pooled = d_pooled.contiguous()
+        for i in range(batch):
+            transposed = _windows(values[i], history).transpose(1, 2)
+            torch.bmm(d_pooled[i], transposed, out=d_weights[i].view(steps, queries, -1))
+        d_weights += d_masses[..., None]
+        flat = (batch, steps, queries, history * tokens)
+        d = torch._softmax_backward_data(d_weights.view(flat), weights.view(flat), -1, weights.dtype)
+        d = d.view(weights.shape)
+        d_slots = d.sum((0, 1, 4))
+        d_scores = weights.new_zeros(batch, steps + history - 1, queries, tokens)
+        for j in range(history):
+            d_scores[:, j : j + steps] += d[:, :, :, j]
+        return d_scores.transpose(1, 2), d_slots, None, None
+
+
+def _windows(values: Tensor, history: int) -> Tensor:
+    """The rows that each step looks at, (T, Nt C, R), as overlapping views of one sequence (Nt - 1 + T, C, R)."""
+    samples, tokens, size = values.shape
+    shape = (samples - history + 1, history * tokens, size)
+    return values.as_strided(shape, (tokens * size, size, 1), values.storage_offset())
