@@ -32,6 +32,8 @@ from gait.sim.store import Store
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
 from gait.sim.twin import body_of, sensors_of
 
+DEBRIS_LENGTH = 2.4
+"""How far an episode on debris walks ahead before it walks back, m: as far as things lie about."""
 MAX_ATTEMPTS = 20
 """An episode that falls this often has settings nobody can walk with."""
 
@@ -90,14 +92,17 @@ def draw_episode(
 
 
 def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command, ...]:
-    """A route that fits the terrain: round the circle, ahead over debris and up the slope, anywhere elsewhere."""
+    """A route that fits the terrain: round the circle, up the slope, to and fro over debris, anywhere elsewhere."""
     if episode.gait == STATIONARY:
         return episode.commands
     speed = rng.uniform(0.3, 0.6)
     if episode.terrain == "circular":
         return (Command(vx=speed, yaw_rate=speed / CIRCLE_RADIUS),)
-    if episode.terrain in ("debris", "slope"):
+    if episode.terrain == "slope":
         return (Command(vx=speed),)
+    if episode.terrain == "debris":
+        turns = np.arange(0.0, episode.seconds, DEBRIS_LENGTH / speed)
+        return tuple(Command(start=float(start), vx=speed * (-1.0) ** i) for i, start in enumerate(turns))
     return random_schedule(rng, episode.seconds, 1.0 / find_gait(episode.gait).period)
 
 

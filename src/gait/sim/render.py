@@ -54,7 +54,9 @@ class Canvas:
         self._config, self._model, self._body = config, model, model.body(body).id
         self._context = _gl_context(config)
         model.vis.headlight.ambient[:], model.vis.headlight.diffuse[:] = 0.35, 0.45
-        model.vis.map.force, model.vis.scale.forcewidth = 0.01, 0.06
+        # Arrows and clipping planes are relative to these, which otherwise change with every pebble on the ground.
+        model.stat.extent, model.stat.meansize, model.stat.meanmass = 2.0, 0.1, 1.0
+        model.vis.map.force, model.vis.scale.forcewidth = 0.01, 0.15
         model.vis.rgba.contactforce[:] = 0.95, 0.35, 0.1, 1.0
         self._scene = mujoco.MjvScene(model, maxgeom=2000)
         # Drawn in software, shadows are slow and speckled.
