@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gait.arrays import Array
 from gait.nets.architecture import Architecture
+from gait.nets.columns import affine
 from gait.nets.recurrent import Gru
 
 
@@ -113,8 +114,8 @@ class Mlp(nn.Module):
 
     def by_column(self, x: Tensor) -> Tensor:
         """The same on columns: (T, inputs, B) to (T, outputs, B)."""
-        hidden = torch.relu(torch.matmul(self.hidden.weight, x) + self.hidden.bias[:, None])
-        return torch.matmul(self.output.weight, hidden) + self.output.bias[:, None]
+        hidden = torch.relu(affine(self.hidden.weight, self.hidden.bias, x))
+        return affine(self.output.weight, self.output.bias, hidden)
 
 
 class Head(nn.Module):

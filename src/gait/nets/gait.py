@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from gait.arrays import Array
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.base import Head, Outputs, State, VelocityNet, split
+from gait.nets.columns import affine
 from gait.nets.pooling import HIDDEN, attend, pool
 from gait.nets.recurrent import gru
 from gait.nets.shapes import OUTPUTS
@@ -102,7 +103,7 @@ class GaitNet(VelocityNet):
         x = torch.cat([self._encoded(pooled, masses), now], -1).permute(1, 2, 0).contiguous()  # (T, M D + 6, B)
         heads = [self.velocity, self.log_std] if uncertain else [self.velocity]
         weight, bias = self._gates(heads)
-        gates = split(torch.matmul(weight, x).add_(bias[:, None]), 1, (len(heads), -1))  # (T, G, 3 H, B)
+        gates = split(affine(weight, bias, x), 1, (len(heads), -1))  # (T, G, 3 H, B)
         hidden = gru(gates, state.hidden[: len(heads)], [head.gru for head in heads])
         velocity = self.velocity.mlp.by_column(hidden[:, 0]).permute(2, 0, 1)
         log_std = self.bounded(self.log_std.mlp.by_column(hidden[:, 1])).permute(2, 0, 1) if uncertain else None
@@ -121,8 +122,10 @@ class GaitNet(VelocityNet):
         a = self.architecture
         size = sum(a.embeddings.values())
         self._size = size + len(a.tokens)
-        self._from = [column for token in a.tokens for column in token.columns]
-        self._to = [i * self._size + place for i, token in enumerate(a.tokens) for place in a.places(token)]
+        to = [i * self._size + place for i, token in enumerate(a.tokens) for place in a.places(token)]
+        columns = [column for token in a.tokens for column in token.columns]
+        # Numbers come in threes: the axes of a sensor, the joints of a leg.
+        self._pieces = list(zip(to[::3], columns[::3], strict=True))
         self._share = [i * self._size + size + i for i in range(len(a.tokens))]
 
     def _with_history(self, inputs: Tensor, state: State) -> tuple[Tensor, Tensor]:
@@ -166,8 +169,10 @@ class GaitNet(VelocityNet):
         batch, count, _ = samples.shape
         tokens = len(self.architecture.tokens)
         values = samples.new_zeros(batch, count, tokens * self._size)
-        values[:, :, self._to] = samples[:, :, self._from]
-        values[:, :, self._share] = 1.0
+        for to, start in self._pieces:
+            values[:, :, to : to + 3] = samples[:, :, start : start + 3]
+        for to in self._share:
+            values[:, :, to] = 1.0
         return split(values, -1, (tokens, self._size))
 
     def _encoded(self, pooled: Tensor, masses: Tensor) -> Tensor:
@@ -179,8 +184,10 @@ class GaitNet(VelocityNet):
         value = split(self.value.weight, 0, (a.heads, a.head_width))  # (H, d, D)
         out = split(self.out.weight, 1, (a.heads, a.head_width))  # (D, H, d)
         matrix = torch.einsum("rw,hdw,ohd->hro", embeds, value, out)  # (H, R + Nt, D)
-        gathered = split(torch.cat([pooled, masses], -1), 2, (a.latents, a.heads)).flatten(3)  # (B, T, M, H (R + Nt))
-        return (gathered @ matrix.flatten(0, 1) + self.out.bias).flatten(2)
+        # Two products instead of joining the pooled numbers: (B, T, M, H R) and (B, T, M, H Nt).
+        encoded = split(pooled, 2, (a.latents, a.heads)).flatten(3) @ matrix[:, : self._size].flatten(0, 1)
+        encoded = encoded + split(masses, 2, (a.latents, a.heads)).flatten(3) @ matrix[:, self._size :].flatten(0, 1)
+        return (encoded + self.out.bias).flatten(2)
 
     def _gates(self, heads: list[Head]) -> tuple[Tensor, Tensor]:
         """From the encoder's output and the raw gyro and accelerometer to the gates of the GRUs."""

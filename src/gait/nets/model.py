@@ -92,7 +92,7 @@ class Model:
             half: keep the weights in 16 bits: half the size, each number rounded by up to 0.05 %. The normaliser
                 stays as it is.
         """
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         header = {
             "architecture": self.architecture.as_dict(),
@@ -112,7 +112,7 @@ class Model:
         }
         metadata = {"gait": "model", "version": str(VERSION), "header": json.dumps(header)}
         with atomic_path(path) as temporary:
-            save_file(arrays, temporary, metadata)
+            temporary.write_bytes(save(arrays, metadata))
 
 
 def load_model(path: str | Path) -> Model:

@@ -8,6 +8,7 @@ from torch import Tensor
 from gait.arrays import Array
 from gait.nets.architecture import NmnArchitecture
 from gait.nets.base import Mlp, Outputs, State, VelocityNet
+from gait.nets.columns import affine
 from gait.nets.recurrent import Gru, gru
 from gait.nets.shapes import OUTPUTS
 
@@ -36,7 +37,7 @@ class NmnNet(VelocityNet):
         """Go through a sequence; `keep` has no meaning here."""
         state = self.start(len(inputs)) if state is None else state
         columns = self.normalise(inputs).permute(1, 2, 0).contiguous()  # (T, F, B)
-        gates = torch.matmul(self.gru.weight_ih_l0, columns) + self.gru.bias_ih_l0[:, None]
+        gates = affine(self.gru.weight_ih_l0, self.gru.bias_ih_l0, columns)
         hidden = gru(gates[:, None], state.hidden, [self.gru])  # (T, 1, H, B)
         x = hidden[:, 0]
         velocity, contact = self.velocity.by_column(x), self.contact.by_column(x)

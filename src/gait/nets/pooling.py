@@ -61,12 +61,13 @@ class _Pool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, slots: Tensor, keep: Tensor | None, values: Tensor) -> tuple[Tensor, Tensor]:
         weights = attend(scores, slots, keep)
-        batch, steps, queries, history, _ = weights.shape
+        batch, steps, queries, history, tokens = weights.shape
         pooled = values.new_empty(batch, steps, queries, values.shape[3])
         for i in range(batch):
             torch.bmm(weights[i].view(steps, queries, -1), _windows(values[i], history), out=pooled[i])
         ctx.save_for_backward(weights, values)
-        return pooled, weights.sum(-1)
+        masses = torch.mm(weights.view(-1, history * tokens), _slots(weights))
+        return pooled, masses.view(batch, steps, queries, history)
 
     @staticmethod
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
@@ -78,15 +79,20 @@ class _Pool(torch.autograd.Function):
         for i in range(batch):
             transposed = _windows(values[i], history).transpose(1, 2)
             torch.bmm(d_pooled[i], transposed, out=d_weights[i].view(steps, queries, -1))
-        d_weights += d_masses[..., None]
+        d_weights.view(-1, history * tokens).addmm_(d_masses.reshape(-1, history), _slots(weights).T)
         flat = (batch, steps, queries, history * tokens)
         d = torch._softmax_backward_data(d_weights.view(flat), weights.view(flat), -1, weights.dtype)
+        d_slots = d.view(batch * steps, -1).sum(0).view(queries, history, tokens).sum(2)
         d = d.view(weights.shape)
-        d_slots = d.sum((0, 1, 4))
         d_scores = weights.new_zeros(batch, steps + history - 1, queries, tokens)
         for j in range(history):
             d_scores[:, j : j + steps] += d[:, :, :, j]
         return d_scores.transpose(1, 2), d_slots, None, None
+
+
+def _slots(weights: Tensor) -> Tensor:
+    """Which slot each column of a window belongs to, as a matrix (Nt C, Nt): a product with it sums over tokens."""
+    return torch.eye(weights.shape[3], dtype=weights.dtype).repeat_interleave(weights.shape[4], 0)
 
 
 def _windows(values: Tensor, history: int) -> Tensor:

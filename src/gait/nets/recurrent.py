@@ -80,17 +80,18 @@ class _Gru(torch.autograd.Function):
         torch.mul(before - new, update * (1.0 - update), out=slopes[:, :, 1])
         torch.mul(new_gain, reset, out=slopes[:, :, 2])
         transposed = weight.transpose(1, 2).contiguous()
+        d_weight = torch.zeros_like(weight)
         total = outputs[0].clone()
         carried = torch.zeros_like(states[0])
         for t in range(steps - 1, -1, -1):
             state = total[t].add_(carried)
             step = slopes[t].mul_(state[:, None])
             torch.mul(state, update[t], out=carried)
-            torch.baddbmm(carried, transposed, step.view(count, 3 * size, batch), out=carried)
+            step = step.view(count, 3 * size, batch)
+            d_weight.baddbmm_(step, before[t].transpose(1, 2))
+            torch.baddbmm(carried, transposed, step, out=carried)
         d_recurrent = slopes.view(steps, count, 3 * size, batch)
-        by_gru = d_recurrent.permute(1, 2, 0, 3).reshape(count, 3 * size, -1)
-        d_weight = torch.bmm(by_gru, before.permute(1, 0, 3, 2).reshape(count, -1, size))
-        d_bias = by_gru.sum(2)
+        d_bias = d_recurrent.sum(0).sum(2)
         # The gates' own gradient differs in the new state's part only, where the reset gate stands between.
         torch.mul(total, new_gain, out=slopes[:, :, 2])
         return d_recurrent, carried, d_weight, d_bias

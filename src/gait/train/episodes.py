@@ -1,0 +1,113 @@
+"""Episodes in the form training wants them: single precision, features and truth side by side."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gait.arrays import Array
+from gait.errors import GaitError
+from gait.io import open_log
+from gait.log import Log
+from gait.nets.architecture import Architecture
+from gait.nets.features import features
+
+Float32 = npt.NDArray[np.float32]
+GRAVITY = 9.81
+
+
+class Episode(NamedTuple):
+    """One recording."""
+
+    features: Float32
+    """(N, F)."""
+    velocity: Float32
+    """True velocity of the base in its own frame (N, 3)."""
+    contact: Float32
+    """1 where a foot is on the ground, 0 elsewhere (N, L)."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What all episodes of a training have in common."""
+
+    robot: str
+    leg_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    rate: float
+    """Samples a second."""
+
+    @staticmethod
+    def of(log: Log) -> Subject:
+        """The robot and the rate of a log."""
+        return Subject(log.robot, log.leg_names, log.joint_names, float(round(log.rate, 3)))
+
+
+def episode_of(log: Log, architecture: Architecture) -> Episode:
+    """The part of a Log that training uses."""
+    contact = np.zeros((len(log), architecture.legs)) if log.contact is None else log.contact
+    return Episode(
+        features(log, architecture).astype(np.float32), log.vel_b.astype(np.float32), contact.astype(np.float32)
+    )
+
+
+def read_collection(folder: str | Path) -> tuple[list[Path], dict[str, Any]]:
+    """The files of a collection and what they are: its settings, and a digest of its index.
+
+    Raises:
+        GaitError: if there is no collection, or it is one of the benchmark's robot.
+    """
+    from gait.sim.store import INDEX, SETTINGS, read_index
+
+    folder = Path(folder)
+    rows = read_index(folder)
+    if not rows:
+        raise GaitError(f"the collection in {folder} is empty: run `gait sim --out {folder}`")
+    try:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise GaitError(f"{folder} has no readable {SETTINGS}: collect it again with `gait sim`") from None
+    if settings.get("sensors") == "twin":
+        raise GaitError(f"{folder} was recorded on the benchmark's robot, which must not enter a training")
+    digest = hashlib.sha256((folder / INDEX).read_bytes()).hexdigest()
+    return [folder / row["file"] for row in rows], {**settings, "index_sha256": digest}
+
+
+def read_episodes(paths: Sequence[Path], architecture: Architecture) -> tuple[list[Episode], Subject]:
+    """Read recordings of one robot."""
+    episodes, subject = [], None
+    for path in paths:
+        log = open_log(path)
+        if subject is not None and Subject.of(log) != subject:
+            raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
+        subject = Subject.of(log)
+        episodes.append(episode_of(log, architecture))
+    assert subject is not None
+    return episodes, subject
+
+
+def normaliser(episodes: Sequence[Episode], architecture: Architecture) -> tuple[Array, Array]:
+    """Mean and standard deviation (F,) of the features over all episodes.
+
+    All legs share the statistics of their joints, so that a leg's numbers mean the same whichever leg it is. The gyro
+    is centred on zero and the accelerometer on gravity: what else the data average to is the walk, not the sensor.
+    """
+    count = sum(len(episode.features) for episode in episodes)
+    total = np.sum([episode.features.sum(0, dtype=np.float64) for episode in episodes], 0)
+    square = np.sum([np.square(episode.features, dtype=np.float64).sum(0) for episode in episodes], 0)
+    mean, second = total / count, square / count
+    for name in architecture.joint_features:
+        columns = np.array([architecture.columns(name, leg) for leg in range(architecture.legs)])
+        mean[columns], second[columns] = mean[columns].mean(0), second[columns].mean(0)
+    centre = mean.copy()
+    centre[:6] = (0.0, 0.0, 0.0, 0.0, 0.0, GRAVITY)
+    variance = second - 2.0 * centre * mean + centre**2
+    # A feature that never changes tells nothing; it must not be blown up either.
+    return centre, np.sqrt(np.maximum(variance, 1e-6))

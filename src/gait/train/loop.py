@@ -1,0 +1,231 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gait.errors import GaitError
+from gait.nets.architecture import architecture_of
+from gait.nets.base import State, VelocityNet
+from gait.nets.build import build, network_of, weights_of
+from gait.nets.gait import GaitNet
+from gait.nets.model import Model, load_model
+from gait.robots import Robot
+from gait.train.checkpoint import load_checkpoint, save_checkpoint
+from gait.train.config import TrainConfig, write_config
+from gait.train.episodes import normaliser, read_collection
+from gait.train.folder import commit
+from gait.train.losses import loss_of
+from gait.train.record import Recorder
+from gait.train.sources import MASK, DataSet, Source, generator
+from gait.train.validate import Score, score
+
+CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a training has come."""
+
+    iteration: int
+    """Iterations finished."""
+    total: int
+    loss: float
+    rmse: float
+    """Velocity error of the last validation, m/s; nan before the first."""
+    within: float
+    """Share within one predicted standard deviation in the last validation."""
+    samples_per_second: float
+
+
+class Trainer:
+    """A training that can be stopped after any iteration."""
+
+    def __init__(self, config: TrainConfig, source: Source, legs: int) -> None:
+        """Make a network with fresh weights for the data of a source."""
+        # One core: with more, sums are split differently and the last bits would depend on the machine.
+        torch.set_num_threads(1)
+        self.config, self.source = config, source
+        architecture = architecture_of({**config.architecture, "legs": legs})
+        mean, std = normaliser(source.training, architecture)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self.net: VelocityNet = build(architecture, mean, std)
+        self.optimiser = torch.optim.Adam(self.net.parameters(), lr=config.learning_rate)
+        self.history: list[dict[str, Any]] = []
+
+    def iterate(self) -> dict[str, Any]:
+        """One iteration: a batch of sequences, an update after every `truncate` steps."""
+        number, config = len(self.history), self.config
+        uncertain = number >= config.l1_iterations
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(config, number)
+        features, velocity, contact = map(torch.from_numpy, self.source.batch(number))
+        keep = self._keep(number)
+        state: State | None = None
+        losses, norms = [], []
+        for first in range(0, config.steps, config.truncate):
+            piece = slice(first, min(first + config.truncate, config.steps))
+            seen = None if keep is None else keep[:, piece]
+            outputs = self.net.run(features[:, piece], state, seen, uncertain)
+            state = outputs.state.detach()
+            skip = max(config.burn_in - first, 0)
+            if skip >= piece.stop - piece.start:
+                continue
+            counted = outputs._replace(
+                velocity=outputs.velocity[:, skip:],
+                log_std=None if outputs.log_std is None else outputs.log_std[:, skip:],
+                contact=None if outputs.contact is None else outputs.contact[:, skip:],
+            )
+            rows = slice(first + skip, piece.stop)
+            loss = loss_of(counted, velocity[:, rows], contact[:, rows], config.contact_weight)
+            self.optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            norms.append(float(torch.nn.utils.clip_grad_norm_(self.net.parameters(), config.clip)))
+            if not np.isfinite(norms[-1]):
+                raise GaitError(f"the gradient is not finite in iteration {number}: lower learning_rate and try again")
+            self.optimiser.step()
+            losses.append(float(loss.detach()))
+        row = {"iteration": number, "loss": float(np.mean(losses)), "gradient": float(np.mean(norms))}
+        row["learning_rate"] = learning_rate(config, number)
+        self.history.append(row)
+        return row
+
+    def validate(self) -> Score:
+        """Run through the validation episodes and enter the result in the last row of the history."""
+        result = score(self.net, self.source.validation)
+        self.history[-1].update(result.as_dict("validation_"))
+        return result
+
+    def model(self) -> Model:
+        """The network as it is now, ready to be saved."""
+        subject = self.source.subject
+        results = {name: value for name, value in self.history[-1].items() if name.startswith("validation_")}
+        return Model(
+            architecture=self.net.architecture,
+            weights=weights_of(self.net),
+            robot=subject.robot,
+            leg_names=subject.leg_names,
+            joint_names=subject.joint_names,
+            rate=subject.rate,
+            training=self.config.as_dict(),
+            data=tuple(self.source.data),
+            results=results,
+            commit=commit(),
+        )
+
+    def _keep(self, number: int) -> torch.Tensor | None:
+        if self.config.mask == 0.0 or not isinstance(self.net, GaitNet):
+            return None
+        a = self.net.architecture
+        draw = torch.Generator().manual_seed(int(generator(self.config, MASK, number).integers(2**62)))
+        shape = (self.config.sequences, self.config.steps, a.history, len(a.tokens))
+        return torch.rand(shape, generator=draw) >= self.config.mask
+
+
+def learning_rate(config: TrainConfig, number: int) -> float:
+    """Learning rate of an iteration: a linear rise, then a linear fall that would reach zero after the last one."""
+    if number < config.warmup:
+        return config.learning_rate * (number + 1) / config.warmup
+    return config.learning_rate * (config.iterations - number) / max(config.iterations - config.warmup, 1)
+
+
+def open_source(config: TrainConfig, workers: int = 1) -> tuple[Source, int]:
+    """The sequences a configuration asks for, and the number of legs."""
+    if config.fresh:
+        from gait.train.rollouts import Rollouts
+
+        legs = Robot.load(config.robot).num_legs
+        return Rollouts(config, architecture_of({**config.architecture, "legs": legs}), workers), legs
+    from gait.io import open_log
+
+    legs = len(open_log(read_collection(config.data[0])[0][0]).leg_names)
+    return DataSet.open(config, architecture_of({**config.architecture, "legs": legs})), legs
+
+
+def train(
+    config: TrainConfig,
+    out: str | Path,
+    resume: bool = False,
+    workers: int = 1,
+    checkpoint_seconds: float = 120.0,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Model:
+    """Train a network and leave its model file, curves and a log for TensorBoard in a folder.
+
+    Args:
+        config: what to train.
+        out: folder of the run; it must exist.
+        resume: go on from the checkpoint in the folder. The weights at the end are those of a run without a pause.
+        workers: processes that simulate, if rollouts are fresh.
+        checkpoint_seconds: time between two checkpoints.
+        on_progress: called after every iteration.
+
+    Returns:
+        The model, as it was written to `model.safetensors`.
+    """
+    out = Path(out)
+    source, legs = open_source(config, workers)
+    try:
+        trainer = Trainer(config, source, legs)
+        if resume:
+            trainer.history = load_checkpoint(out / CHECKPOINT, config, trainer.net, trainer.optimiser)
+        else:
+            write_config(config, out / CONFIG)
+        with Recorder(out, trainer.history) as recorder:
+            _loop(trainer, out / CHECKPOINT, recorder, checkpoint_seconds, on_progress)
+            return _finish(trainer, out, recorder)
+    finally:
+        source.close()
+
+
+def _loop(
+    trainer: Trainer,
+    checkpoint: Path,
+    recorder: Recorder,
+    checkpoint_seconds: float,
+    on_progress: Callable[[Progress], None] | None,
+) -> None:
+    config, history = trainer.config, trainer.history
+    saved = time.monotonic()
+    progress = Progress(len(history), config.iterations, np.nan, np.nan, np.nan, np.nan)
+
+    def save() -> None:
+        save_checkpoint(checkpoint, config, trainer.net, trainer.optimiser, history)
+
+    while len(history) < config.iterations:
+        started = time.perf_counter()
+        row = trainer.iterate()
+        rate = config.sequences * config.steps / (time.perf_counter() - started)
+        if len(history) % config.validate_every == 0 or len(history) == config.iterations:
+            result = trainer.validate()
+            progress = replace(progress, rmse=result.norm, within=result.within[0])
+        recorder.add(row)
+        progress = replace(progress, iteration=len(history), loss=row["loss"], samples_per_second=rate)
+        if time.monotonic() - saved >= checkpoint_seconds:
+            save()
+            saved = time.monotonic()
+        if on_progress is not None:
+            on_progress(progress)
+    save()
+
+
+def _finish(trainer: Trainer, out: Path, recorder: Recorder) -> Model:
+    """Write the model; where it is rounded, measure what was written."""
+    model = trainer.model()
+    path = out / MODEL
+    model.save(path, half=trainer.config.half)
+    if trainer.config.half:
+        rounded = load_model(path)
+        results = score(network_of(rounded), trainer.source.validation).as_dict("validation_")
+        model = replace(rounded, results=results)
+        model.save(path, half=True)
+    recorder.draw()
+    return model

@@ -1,0 +1,108 @@
+"""Fresh rollouts: background processes simulate the sequences of the next iterations while this one is learned."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from gait._version import __version__
+from gait.errors import GaitError
+from gait.log import Log
+from gait.nets.architecture import Architecture
+from gait.train.config import TrainConfig
+from gait.train.episodes import Episode, Subject, episode_of
+from gait.train.sources import NOISE, Batch, generator, noisy, noisy_episodes
+
+AHEAD = 2
+"""Iterations that are simulated in advance."""
+VALIDATION_SECONDS = 10.0
+_TRIES = 20
+
+
+class Rollouts:
+    """New rollouts for every iteration, the same for any number of processes."""
+
+    def __init__(self, config: TrainConfig, architecture: Architecture, workers: int = 1) -> None:
+        """Start the processes, and simulate what validation and the normaliser need."""
+        from gait.sim.plan import CollectConfig
+
+        self.config, self.architecture = config, architecture
+        # An episode has one sample less than two a millisecond: the first row only starts the sensors.
+        plan = CollectConfig(
+            seconds=(config.steps + 1) / 500.0,
+            seed=config.seed,
+            terrain=config.terrain,
+            robot=config.robot,
+            sensors="exact",
+            stationary_share=config.stationary_share,
+        )
+        self._plans = [replace(plan, gait=gait) for gait in config.gaits]
+        held = [replace(p, seconds=VALIDATION_SECONDS, seed=config.seed + 1_000_003) for p in self._plans]
+        self.data: Sequence[dict[str, Any]] = [
+            {"version": __version__, "fresh": True, **asdict(p)} for p in self._plans
+        ]
+        # Spawned, not forked: compiled code and threads do not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(max(workers, 1), mp_context=context, initializer=_prepare)
+        self._pending: dict[int, list[Future[Log]]] = {}
+        count = min(config.validation_episodes, 8)
+        futures = [self._pool.submit(rollout, held[i % len(held)], i // len(held)) for i in range(count)]
+        logs = [future.result() for future in futures]
+        self.subject = Subject.of(logs[0])
+        self.validation = noisy_episodes(config, [episode_of(log, architecture) for log in logs])
+        self.training = [Episode(*arrays) for arrays in zip(*self._clean(0), strict=True)]
+
+    def batch(self, iteration: int) -> Batch:
+        """The rollouts of an iteration, with noise on the IMU."""
+        batch = self._clean(iteration)
+        rng = generator(self.config, NOISE, iteration)
+        return batch._replace(features=noisy(self.config, batch.features, rng))
+
+    def close(self) -> None:
+        """Stop the processes."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _clean(self, iteration: int) -> Batch:
+        for ahead in range(iteration, min(iteration + AHEAD + 1, self.config.iterations)):
+            if ahead not in self._pending:
+                self._pending[ahead] = self._start(ahead)
+        logs = [future.result() for future in self._pending[iteration]]
+        # The first batch is asked for twice: for the normaliser, and to learn from.
+        for done in [number for number in self._pending if number < iteration]:
+            del self._pending[done]
+        episodes = [episode_of(log, self.architecture) for log in logs]
+        steps = self.config.steps
+        return Batch(*(np.stack([array[:steps] for array in arrays]) for arrays in zip(*episodes, strict=True)))
+
+    def _start(self, iteration: int) -> list[Future[Log]]:
+        first = iteration * self.config.sequences
+        numbers = range(first, first + self.config.sequences)
+        return [self._pool.submit(rollout, self._plans[n % len(self._plans)], n // len(self._plans)) for n in numbers]
+
+
+def rollout(plan: Any, number: int) -> Log:
+    """One simulated episode; falls are tried again, as in a collection."""
+    from gait.robots import Robot
+    from gait.sim.collect import draw_episode
+    from gait.sim.episode import run_episode
+    from gait.sim.sensors import sense
+    from gait.sim.twin import sensors_of
+
+    for attempt in range(_TRIES):
+        episode, seed, noise = draw_episode(plan, number, attempt)
+        raw = run_episode(episode, seed, None)
+        if raw.fell_at is None:
+            return sense(raw, Robot.load(plan.robot), sensors_of(plan.sensors), noise)
+    raise GaitError(f"rollout {number} fell in {_TRIES} attempts ({plan.gait} on {plan.terrain}): choose another gait")
+
+
+def _prepare() -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it."""
+    from gait.sim.collect import _prepare_worker
+
+    _prepare_worker()
