@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import mujoco
@@ -356,3 +357,10 @@ def test_each_imperfection_alone_changes_something_and_all_together_are_the_twin
     assert (body_of("twin", config, names), sensors_of("twin", names)) == whole
     with pytest.raises(GaitError, match="no imperfection 'rust'"):
         sensors_of("twin", ["rust"])
+
+
+def test_the_documentation_lists_every_imperfection_as_it_is() -> None:
+    text = (Path(__file__).parents[1] / "docs/simulator.md").read_text(encoding="utf-8")
+    for item in TWIN:
+        assert f"| {item.name} | {item.figures} | {item.source} |" in text
+        assert text.count(f"| {item.name} |") == 2, "its figures, and what it does alone"
