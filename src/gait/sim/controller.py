@@ -29,25 +29,25 @@ class ControllerConfig:
     """Height of the base above the centres of standing feet, in metres."""
     friction: float = 0.5
     """Friction the force planner counts on while no foot slips; it does not know the true one."""
-    least_friction: float = 0.08
+    least_friction: float = 0.14
     """Friction it still counts on when feet slip."""
     slip_speed: float = 0.2
     """Speed of a standing foot, in m/s, from which on it counts as slipping."""
-    caution_time: float = 0.06
+    caution_time: float = 0.1
     """Seconds of slipping in which trust in the ground falls to a third."""
-    trust_rate: float = 0.3
+    trust_rate: float = 0.6
     """How fast trust returns when feet hold, friction per second."""
     max_force: float = 180.0
     """Largest vertical force of a foot in newtons."""
     plan_rate: float = 60.0
     """Force plans a second, at most one per control step."""
-    foot_gain: float = 0.05
+    foot_gain: float = 0.03
     """Seconds by which a velocity error moves a foothold."""
     acceleration: float = 2.0
     """How fast the velocity command is followed, m/s^2."""
     yaw_acceleration: float = 3.0
     """How fast the turning command is followed, rad/s^2."""
-    leash: float = 0.08
+    leash: float = 0.05
     """How far the wanted position may run ahead of the body, in metres."""
     swing_kp: float = 60.0
     """Position gain that swinging legs should feel, whatever the drive's own, in N m/rad."""

@@ -126,6 +126,8 @@ class Simulation:
         check_schedule(config.commands)
         if not 50 <= config.control_rate <= 500 or 1000 % config.control_rate:
             raise GaitError(f"control_rate {config.control_rate} must divide 1000 and lie between 50 and 500 Hz")
+        if config.feedback != "truth" and feedback is None:
+            raise GaitError(f"feedback '{config.feedback}' is only a name here: give the estimator itself as well")
         if config.seconds <= 0.0 or config.kp <= 0.0:
             raise GaitError("seconds and kp of an episode must be positive")
         self.config, self.seed = config, seed

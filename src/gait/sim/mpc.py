@@ -30,7 +30,7 @@ LEAST_SHARE = 0.15
 class MpcWeights:
     """What a deviation costs."""
 
-    angle: tuple[float, float, float] = (3.0, 3.0, 6.0)
+    angle: tuple[float, float, float] = (8.0, 8.0, 6.0)
     """Roll, pitch, yaw."""
     position: tuple[float, float, float] = (2.0, 2.0, 50.0)
     rate: tuple[float, float, float] = (0.02, 0.02, 0.3)

@@ -52,7 +52,9 @@ def walk_config(gait: str, seed: int, seconds: float, terrain: str = "flat") -> 
     Gains, control rate, payload, centre of mass, motors and contacts are drawn as for training. The trot also goes
     backwards, sideways and round bends. On `circular` it walks circles of 2 m diameter instead.
     """
-    ranges = RandomRanges(commands=_FREE if gait == "trot" else _STRAIGHT, push_every=0.0)
+    # Slips come with changes of speed: on slippery ground commands change as often as in training.
+    free = CommandRanges(still_share=0.0) if terrain == "slippery" else _FREE
+    ranges = RandomRanges(commands=free if gait == "trot" else _STRAIGHT, push_every=0.0)
     rng = np.random.default_rng([seed, 20])
     config = randomise(rng, EpisodeConfig(gait=gait, terrain=terrain, seconds=seconds), ranges)
     if terrain == "circular":

@@ -3,7 +3,8 @@
 Contact settings. The step is 1 ms with semi-implicit Euler, so a recorded joint torque is the torque that acted. Feet
 are spheres on an elliptic friction cone with `impratio` 20: friction is then twenty times as stiff as the normal
 direction, and a foot that should hold does not creep. Ground contacts have a time constant of 6 ms and an impedance of
-0.95 to 0.99, which leaves a loaded foot about half a millimetre in the ground. Torsional friction is that of a contact
+0.95 to 0.99: feet sink 0.2 mm under a standing robot and at most 1.6 mm in a trot at 1 m/s, while landing feet together
+push with two to four times the robot's weight. Four rows a contact: normal, two tangents, and the torsion of a contact
 patch of a few millimetres.
 """
 
