@@ -6,6 +6,7 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from gait.log import Log
 from gait.record import Record
 from gait.results import Row
 from gait.trajectory import Health, Trajectory
+
+if TYPE_CHECKING:
+    from gait.nets import Model
 
 _BASE = ("numpy", "numba", "safetensors", "tyro", "rich", "pyyaml")
 _EXTRAS = ("mujoco", "daqp", "pillow", "matplotlib", "torch", "rosbags", "rerun-sdk", "onnxruntime")
@@ -48,6 +52,35 @@ def contents(record: Record) -> list[Row]:
             share = float(np.mean(record.health & flag.value != 0))
             rows.append(Row(f"health_{flag.name}".lower(), share, "-"))
     return rows
+
+
+def model(model: Model) -> list[Row]:
+    """All about a trained network: what it reads, what it costs, how it was made and how good it was."""
+    from gait.nets.cost import folded_multiply_adds, multiply_adds, parameters
+
+    a = model.architecture
+    rows = [
+        Row("network", a.kind, "-"),
+        Row("parameters", parameters(a), "-"),
+        Row("multiply_adds", multiply_adds(a), "-"),
+        Row("multiply_adds_folded", folded_multiply_adds(a), "-"),
+        Row("inputs", " ".join(a.inputs), "-"),
+        Row("robot", model.robot, "-"),
+        Row("rate", model.rate, "Hz"),
+        Row("legs", " ".join(model.leg_names), "-"),
+        Row("joints", " ".join(model.joint_names), "-"),
+        Row("commit", model.commit, "-"),
+    ]
+    rows += [Row(f"training_{name}", _word(value), "-") for name, value in model.training.items()]
+    for name, value in model.results.items():
+        rows.append(Row(name, value, "m/s" if "rmse" in name or "std" in name else "-"))
+    return rows
+
+
+def _word(value: object) -> float | int | str:
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
 def _clock(record: Record) -> list[Row]:

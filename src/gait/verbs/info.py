@@ -13,10 +13,10 @@ from gait.verbs import Common, Outcome
 
 @dataclass(frozen=True)
 class Options(Common):
-    """Show what is in a log or trajectory; without a path, what a bug report needs."""
+    """Show what is in a log, trajectory or model; without a path, what a bug report needs."""
 
     path: Positional[Path | None] = None
-    """A log or trajectory (npz, csv, tum)."""
+    """A log or trajectory (npz, csv, tum), or a model (safetensors)."""
 
 
 def run(options: Options) -> Outcome:
@@ -28,7 +28,10 @@ def run(options: Options) -> Outcome:
         return Outcome(rows, title="This installation", next="gait info LOG")
     from gait.io import open_any
     from gait.log import Log
+    from gait.nets.model import SUFFIX, is_safetensors, load_model
 
+    if options.path.suffix == SUFFIX or is_safetensors(options.path):
+        return Outcome(describe.model(load_model(options.path)), title=f"Model {options.path}")
     record = open_any(options.path)
     path = shlex.quote(str(options.path))
     following = "csv" if isinstance(record, Log) else "tum"

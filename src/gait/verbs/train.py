@@ -73,11 +73,11 @@ Options.__doc__ = RunOptions.__doc__
 
 def run(options: Any) -> Outcome:
     """Train, or go on with a training."""
-    config, out = _resolve(options)
     try:
         from gait.train.loop import MODEL, train
     except ModuleNotFoundError as error:
         raise need_extra(error.name or "torch", "train") from None
+    config, out = _resolve(options)
     show = sys.stderr.isatty() and not options.json
     try:
         with _bar(show) as update:
