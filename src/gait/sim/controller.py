@@ -53,8 +53,9 @@ class ControllerConfig:
     """Position gain that swinging legs should feel, whatever the drive's own, in N m/rad."""
     swing_kd: float = 1.2
     """Velocity gain that swinging legs should feel, in N m s/rad."""
-    grip_time: float = 0.05
-    """Seconds in which the place a standing foot holds on to drifts after a foot that slips."""
+    grip: float = 0.35
+    """How firmly a standing foot holds on to its place against slipping, in N m s/rad: that place drifts after the foot
+    within `grip / kp` seconds, so stiff and weak drives brake a slip alike."""
     weights: MpcWeights = field(default_factory=MpcWeights)
     """What the force planner minimises."""
 
@@ -114,7 +115,7 @@ class Controller:
         trust = min(1.0, 0.004 / period)
         extra_kp = max(self.config.swing_kp - kp, 0.0) * trust
         extra_kd = max(self.config.swing_kd - kd, 0.0) * trust
-        relax = 1.0 - math.exp(-period / self.config.grip_time)
+        relax = 1.0 - math.exp(-period * kp / self.config.grip)
         self._gains = np.array([kp, kd, period, extra_kp, extra_kd, relax])
         self._plan_every = max(1, round(1.0 / (self.config.plan_rate * period)))
         self.height, self.step_height, self.frequency = self.config.height, gait.step_height, 0.0

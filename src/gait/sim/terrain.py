@@ -172,7 +172,7 @@ TERRAINS: dict[str, Terrain] = {
     for terrain in (
         Terrain("flat", 0.7, (0.3, 1.0), _flat),
         Terrain("rubber", 0.9, (0.8, 1.0), _flat),
-        Terrain("slippery", 0.077, (0.07, 0.085), _flat),
+        Terrain("slippery", 0.087, (0.083, 0.095), _flat),
         Terrain("debris", 0.7, (0.5, 0.9), _debris, loose=True),
         Terrain("circular", 0.9, (0.8, 1.0), _circular),
         Terrain("rough", 0.7, (0.5, 1.0), _rough),
