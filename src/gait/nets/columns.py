@@ -10,6 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+SMALL = 8192
+"""Up to this many weights it is quicker to keep the gradient of every step and add them at the end."""
+
 
 def affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
     """weight (outputs, inputs) times x (T, inputs, B) plus bias (outputs,): (T, outputs, B)."""
@@ -29,11 +32,13 @@ class _Affine(torch.autograd.Function):
     def backward(ctx: Any, *outputs: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         weight, x = ctx.saved_tensors
         d_y = outputs[0].contiguous()
-        d_weight, d_bias = torch.zeros_like(weight), weight.new_zeros(len(weight))
-        ones = weight.new_ones(x.shape[2])
-        for t in range(len(x)):
-            d_weight.addmm_(d_y[t], x[t].T)
-            d_bias.addmv_(d_y[t], ones)
+        if weight.numel() <= SMALL:
+            d_weight = torch.bmm(d_y, x.transpose(1, 2)).sum(0)
+        else:
+            d_weight = torch.zeros_like(weight)
+            for step, columns in zip(d_y.unbind(0), x.transpose(1, 2).unbind(0), strict=True):
+                d_weight.addmm_(step, columns)
+        d_bias = d_y.sum(0).sum(1)
         d_x = None
         if ctx.needs_input_grad[2]:
             d_x = torch.bmm(weight.T.contiguous().expand(len(x), -1, -1), d_y)

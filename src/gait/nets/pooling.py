@@ -36,7 +36,7 @@ def attend(scores: Tensor, slots: Tensor, keep: Tensor | None) -> Tensor:
     )
     weights = torch.add(windows, slots[:, :, None], out=scores.new_empty(shape))
     if keep is not None:
-        weights.masked_fill_(~keep[:, :, None], HIDDEN)
+        weights += torch.logical_not(keep).to(weights.dtype).mul_(HIDDEN)[:, :, None]
     flat = weights.view(batch, steps, queries, history * tokens)
     return torch.softmax(flat, -1).view(shape)
 

@@ -57,14 +57,15 @@ class _Gru(torch.autograd.Function):
         new = gates.new_empty(steps, count, size, batch)
         states = gates.new_empty(steps + 1, count, size, batch)
         states[0] = hidden
-        for t in range(steps):
-            h, rz = states[t], reset_update[t]
-            torch.baddbmm(gates_rz[t], weight_rz, h, out=rz).sigmoid_()
-            torch.baddbmm(bias_n, weight_n, h, out=inner[t])
-            n = torch.addcmul(gates[t, :, 2 * size :], rz[:, :size], inner[t], out=new[t])
+        # Views of each step, made at once: slicing in the loop would take as long as the arithmetic.
+        views = (gates_rz, gates[:, :, 2 * size :], reset_update, reset_update[:, :, :size], reset_update[:, :, size:])
+        steps_of = zip(*(x.unbind(0) for x in (*views, inner, new, states[:-1], states[1:])), strict=True)
+        for g_rz, g_n, rz, r, z, m, n, h, h_next in steps_of:
+            torch.baddbmm(g_rz, weight_rz, h, out=rz).sigmoid_()
+            torch.baddbmm(bias_n, weight_n, h, out=m)
             # tanh(x) = 2 sigmoid(2 x) - 1
-            n.mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0)
-            torch.lerp(n, h, rz[:, size:], out=states[t + 1])
+            torch.addcmul(g_n, r, m, out=n).mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0)
+            torch.lerp(n, h, z, out=h_next)
         ctx.save_for_backward(reset_update, inner, new, states, weight)
         return states[1:]
 
@@ -83,14 +84,16 @@ class _Gru(torch.autograd.Function):
         d_weight = torch.zeros_like(weight)
         total = outputs[0].clone()
         carried = torch.zeros_like(states[0])
-        for t in range(steps - 1, -1, -1):
-            state = total[t].add_(carried)
-            step = slopes[t].mul_(state[:, None])
-            torch.mul(state, update[t], out=carried)
-            step = step.view(count, 3 * size, batch)
-            d_weight.baddbmm_(step, before[t].transpose(1, 2))
-            torch.baddbmm(carried, transposed, step, out=carried)
         d_recurrent = slopes.view(steps, count, 3 * size, batch)
+        views = (total, total[:, :, None], slopes, d_recurrent, update, before.transpose(2, 3))
+        for state, state_by_gate, slope, d_gates, z, h in reversed(
+            list(zip(*(x.unbind(0) for x in views), strict=True))
+        ):
+            state.add_(carried)
+            slope.mul_(state_by_gate)
+            torch.mul(state, z, out=carried)
+            d_weight.baddbmm_(d_gates, h)
+            torch.baddbmm(carried, transposed, d_gates, out=carried)
         d_bias = d_recurrent.sum(0).sum(2)
         # The gates' own gradient differs in the new state's part only, where the reset gate stands between.
         torch.mul(total, new_gain, out=slopes[:, :, 2])
