@@ -100,7 +100,7 @@ def walking_report(
         progress: called with a line after every gait.
 
     Returns:
-        Rows such as `trot.falls` (share of episodes), `trot.pair_agreement` (lowest of no episode, mean of all),
+        Rows such as `trot.falls` (share of episodes), `trot.pair_agreement` (mean over episodes),
         `trot.speed_ratio`, `pronk.flight_share`; then where the time went and `realtime_factor_per_core`.
     """
     if quick:
