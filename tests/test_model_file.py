@@ -19,7 +19,7 @@ from gait.errors import GaitError
 from gait.nets import load_model
 from gait.nets.build import network_of
 from gait.nets.features import features
-from gait.nets.model import is_safetensors
+from gait.nets.model import is_safetensors, model_names
 
 
 @pytest.mark.parametrize("kind", ["gait", "gait-flat", "nmn"])
@@ -109,6 +109,15 @@ def test_features_follow_joint_names_not_columns() -> None:
     assert random_model(targets=False).features(bare).shape == (20, 30)
     with pytest.raises(GaitError, match="12 joints and the network 6"):
         features(bare, random_model(legs=2).architecture)
+
+
+def test_models_that_come_with_gait_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gait.nets.model.WEIGHTS", tmp_path)
+    random_model("nmn").save(tmp_path / "mine.safetensors")
+    assert model_names() == ["mine"]
+    assert load_model("mine").architecture.kind == "nmn"
+    with pytest.raises(GaitError, match="there is no file yours"):
+        load_model("yours")
 
 
 def test_info_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

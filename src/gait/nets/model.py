@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the layout; a file of a later one is refused with a word on upgrading."""
 SUFFIX = ".safetensors"
+WEIGHTS = Path(__file__).parents[1] / "weights"
+"""Where the models that come with gait are."""
 _TYPES = {"F16": np.float16, "F32": np.float32}
 
 
@@ -115,12 +117,20 @@ class Model:
             temporary.write_bytes(save(arrays, metadata))
 
 
-def load_model(path: str | Path) -> Model:
-    """Read a model file.
+def model_names() -> list[str]:
+    """Names of the models that come with gait."""
+    return sorted(path.stem for path in WEIGHTS.glob(f"*{SUFFIX}"))
+
+
+def load_model(name_or_path: str | Path) -> Model:
+    """Read a model that comes with gait by its name, or any model by the path of its file.
 
     Raises:
         GaitError: if there is no such file, it is damaged, or it is not a model of gait.
     """
+    path = Path(name_or_path)
+    if str(name_or_path) in model_names():
+        path = WEIGHTS / f"{name_or_path}{SUFFIX}"
     metadata, arrays = read_arrays(path)
     if metadata.get("gait") != "model":
         raise GaitError(f"{path} is not a model of gait: give a file that `gait train` wrote")

@@ -200,6 +200,9 @@ def _loop(
     def save() -> None:
         save_checkpoint(checkpoint, config, trainer.net, trainer.optimiser, history)
 
+    if not history:
+        # Whatever stops a run, it can be resumed.
+        save()
     while len(history) < config.iterations:
         started = time.perf_counter()
         row = trainer.iterate()
