@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gait import GaitError, Robot
+from gait.robots.dynamics import leg_torque
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
 pytest.importorskip("daqp", reason="daqp comes with the sim extra")
@@ -12,8 +13,8 @@ from gait.sim.commands import Command, check_schedule, random_pushes, random_sch
 from gait.sim.controller import Controller, ControllerConfig, rigid_body  # noqa: E402
 from gait.sim.footwork import step_phases, swing_point  # noqa: E402
 from gait.sim.gaits import GAITS, GaitClock, find_gait  # noqa: E402
-from gait.sim.leg_dynamics import leg_dynamics, leg_inertia, turned  # noqa: E402
 from gait.sim.mpc import GRAVITY, HORIZON, ForcePlanner, MpcWeights, assemble  # noqa: E402
+from gait.sim.targets import turned  # noqa: E402
 from gait.sim.world import Build, build_model, stand_state  # noqa: E402
 
 HIPS = np.array([[0.19, -0.127, -0.28], [0.19, 0.127, -0.28], [-0.19, -0.127, -0.28], [-0.19, 0.127, -0.28]])
@@ -24,13 +25,9 @@ def go1() -> Robot:
     return Robot.load("go1")
 
 
-def inertias(robot: Robot) -> np.ndarray:
-    return np.array([[link.inertia for link in leg] for leg in robot.links])
-
-
-def test_leg_dynamics_equal_mujoco(go1: Robot) -> None:
+def test_leg_torque_equals_mujoco(go1: Robot) -> None:
+    """The dynamics that controller and contact estimator share, on the robot that is simulated."""
     model = build_model(go1, Build())
-    model.opt.gravity[:] = 0.0
     data = mujoco.MjData(model)
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -39,17 +36,14 @@ def test_leg_dynamics_equal_mujoco(go1: Robot) -> None:
         mujoco.mj_forward(model, data)
         full = np.empty((18, 18))
         mujoco.mj_fullM(model, data, full)
-        ddq = 50.0 * rng.normal(size=(4, 3))
         for leg in range(4):
             joints = slice(6 + 3 * leg, 9 + 3 * leg)
-            M, tau = np.empty((3, 3)), np.zeros(3)
             q, dq = data.qpos[7:].reshape(4, 3)[leg].copy(), data.qvel[6:].reshape(4, 3)[leg].copy()
-            args = (go1.offsets, go1.signs, go1.leg_inertial, inertias(go1), go1.armature, leg, q)
-            leg_inertia(*args, M)
-            np.testing.assert_allclose(M, full[joints, joints], atol=1e-9)
-            leg_dynamics(*args, dq, ddq[leg], M, tau)
-            want = full[joints, joints] @ ddq[leg] + data.qfrc_bias[joints]
-            np.testing.assert_allclose(tau, want, atol=1e-4)
+            ddq, tau = 50.0 * rng.normal(size=3), np.empty(3)
+            leg_torque(
+                go1.offsets, go1.signs, go1.leg_inertial, go1.armature, leg, q, dq, ddq, model.opt.gravity.copy(), tau
+            )
+            np.testing.assert_allclose(tau, full[joints, joints] @ ddq + data.qfrc_bias[joints], atol=1e-9)
 
 
 def test_rigid_body_equals_mujoco(go1: Robot) -> None:

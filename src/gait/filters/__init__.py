@@ -1,6 +1,9 @@
 """Invariant Kalman filters: they see measurements and covariances, never joints."""
 
-from gait.filters.iekf import InvariantEKF
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from gait.filters.params import (
     BASELINES,
     ContactAided,
@@ -11,9 +14,14 @@ from gait.filters.params import (
     SlipRejection,
 )
 
+if TYPE_CHECKING:
+    from gait.filters.contact_aided import ContactAidedFilter
+    from gait.filters.iekf import InvariantEKF
+
 __all__ = [
     "BASELINES",
     "ContactAided",
+    "ContactAidedFilter",
     "ContactDetection",
     "InvariantEKF",
     "Options",
@@ -21,3 +29,16 @@ __all__ = [
     "ProcessNoise",
     "SlipRejection",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Compiled filters load on first use: who reads parameters need not wait for them.
+    if name == "InvariantEKF":
+        from gait.filters.iekf import InvariantEKF
+
+        return InvariantEKF
+    if name == "ContactAidedFilter":
+        from gait.filters.contact_aided import ContactAidedFilter
+
+        return ContactAidedFilter
+    raise AttributeError(f"module 'gait.filters' has no attribute '{name}'")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gait import lie
 from gait.arrays import Array
 from gait.robots import Robot
 from gait.sim import body
 from gait.sim.commands import Command
 from gait.sim.footwork import feet_in_world
 from gait.sim.gaits import Gait, GaitClock, find_gait, gait_id
-from gait.sim.leg_dynamics import rotation
 from gait.sim.mpc import HORIZON, ForcePlanner, MpcWeights
 from gait.sim.observe import observe
 from gait.sim.targets import joint_targets
@@ -110,7 +110,6 @@ class Controller:
         self._under_hips: Array = np.ascontiguousarray(feet[:, :2])
         self._hips: Array = self._under_hips - np.sign(self._under_hips) * gait.inset
         self._inertial, self._knee_sign = robot.leg_inertial, robot.knee_sign
-        self._inertias = np.array([[link.inertia for link in leg] for leg in robot.links])
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
         trust = min(1.0, 0.004 / period)
         extra_kp = max(self.config.swing_kp - kp, 0.0) * trust
@@ -182,7 +181,7 @@ class Controller:
             self._plan(phases, omega_b, vel_w)
         self._count += 1
         joint_targets(
-            robot.offsets, robot.signs, self._knee_sign, self._inertial, self._inertias, robot.armature, q, dq, self._R,
+            robot.offsets, robot.signs, self._knee_sign, self._inertial, robot.armature, q, dq, self._R,
             self.pos, vel_w, omega_b, self._acc, self.stance, self._progress, self._swing_time, self._start,
             self._target, self._grip, self.step_height, self.forces, self._gains, self.q_des,
         )  # fmt: skip
@@ -190,7 +189,7 @@ class Controller:
 
     def _begin(self, q: Array, quat: Array) -> None:
         """The feet stand on the ground where they are."""
-        rotation(quat, self._R)
+        lie.rotation_from_quat_into(quat, self._R)
         feet_in_world(self.robot.offsets, self.robot.signs, q, self._R, self.pos, self._feet_b, self._jac, self._feet_w)
         self._anchor[:] = self._feet_w
         self._grip[:] = self._feet_w

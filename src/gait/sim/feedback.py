@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.filters import BASELINES, ContactAided
 from gait.robots import Robot
 from gait.sim.episode import EpisodeConfig, Feedback
 from gait.sim.sensing import SAMPLE_DT
@@ -29,12 +31,11 @@ class LoopEstimator(Protocol):
 class ContactAidedLoop:
     """The contact-aided filter with contacts from joint torques."""
 
-    def __init__(self, robot: Robot, slip_rejection: bool) -> None:
+    def __init__(self, robot: Robot, params: ContactAided) -> None:
         # Only here: who walks on the truth need not wait for the filter to be compiled.
-        from gait.filters import ContactAided, SlipRejection
-        from gait.filters.contact_aided import ContactAidedFilter
+        from gait.filters import ContactAidedFilter
 
-        self._filter = ContactAidedFilter(robot, ContactAided(slip=SlipRejection(enabled=slip_rejection)))
+        self._filter = ContactAidedFilter(robot, params)
 
     def start(self, quat_wb_wxyz: Array, vel_w: Array, pos_w: Array) -> None:
         """Begin at this state of the base."""
@@ -47,8 +48,7 @@ class ContactAidedLoop:
 
 
 ESTIMATORS: dict[str, Callable[[Robot], LoopEstimator]] = {
-    "iekf": lambda robot: ContactAidedLoop(robot, slip_rejection=False),
-    "iekf-sr": lambda robot: ContactAidedLoop(robot, slip_rejection=True),
+    name: partial(ContactAidedLoop, params=params) for name, params in BASELINES.items()
 }
 """Estimators by name; one more is one more line."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from gait import lie
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array
 from gait.sim.body import follow_command, track_ground
 from gait.sim.footwork import feet_in_world, footholds, slip_speed, step_phases
-from gait.sim.leg_dynamics import rotation
 
 _A1, _A2, _A3, _I1 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]", "int64[::1]"
 
@@ -85,7 +85,7 @@ def observe(
         Speed of the fastest foot that should stand still, m/s.
     """
     duty, period, dt = timing[0], timing[1], timing[2]
-    rotation(quat, R)
+    lie.rotation_from_quat_into(quat, R)
     feet_in_world(offsets, signs, q, R, pos, feet_b, jac, feet_w)
     slip = slip_speed(stance, progress, dq, R, jac, feet_b, vel, omega_b)
     step_phases(phases, duty, stance, lifted, period, feet_w, start, anchor, target, progress, swing_time)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gait import lie
 from gait._compile import compiled
 from gait.arrays import Array
 from gait.robots.kinematics import calf_rate, fk_jacobian, foot_velocity
-from gait.sim.leg_dynamics import rotation
 
 _A1, _A2, _A3 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]"
 
@@ -83,7 +83,7 @@ def feet_of_rows(offsets: Array, signs: Array, radius: float, record: Array, pla
     moving, spin = np.empty(3), np.empty(3)
     for k in range(record.shape[0]):
         row = record[k]
-        rotation(row[3:7], R)
+        lie.rotation_from_quat_into(row[3:7], R)
         q, dq, gyro = row[13 : 13 + 3 * legs].reshape(legs, 3), row[25 : 25 + 3 * legs].reshape(legs, 3), row[10:13]
         fk_jacobian(offsets, signs, q, feet, jac)
         for leg in range(legs):

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from gait import lie
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array
-from gait.robots.kinematics import leg_fk, leg_gravity, leg_ik
+from gait.robots.dynamics import leg_torque
+from gait.robots.kinematics import leg_fk, leg_ik
 from gait.sim.footwork import swing_point
-from gait.sim.leg_dynamics import leg_dynamics, turned
 
-_A1, _A2, _A3 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]"
-_A4, _I1 = "float64[:, :, :, ::1]", "int64[::1]"
+_A1, _A2, _A3, _I1 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]", "int64[::1]"
+
+
+@compiled(f"void({_A2}, {_A1}, float64, {_A2})")
+def turned(R: Array, omega: Array, time: float, out: Array) -> None:
+    """R exp(omega time): the orientation after turning at a constant body rate."""
+    turn = lie.so3_exp(omega * time)
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = R[i, 0] * turn[0, j] + R[i, 1] * turn[1, j] + R[i, 2] * turn[2, j]
 
 
 @compiled(
-    f"void({_A3}, {_A2}, float64, {_A3}, {_A4}, {_A1}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1}, {_I1}, {_A1},"
+    f"void({_A3}, {_A2}, float64, {_A3}, {_A1}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1}, {_I1}, {_A1},"
     f" {_A1}, {_A2}, {_A2}, {_A2}, float64, {_A2}, {_A1}, {_A2})"
 )
 def joint_targets(
@@ -23,7 +32,6 @@ def joint_targets(
     signs: Array,
     knee_sign: float,
     inertial: Array,
-    inertias: Array,
     armature: Array,
     q: Array,
     dq: Array,
@@ -52,8 +60,7 @@ def joint_targets(
         offsets: link offsets (L, 4, 3).
         signs: joint directions (L, 3).
         knee_sign: which way the knees bend.
-        inertial: mass and centre of mass of each link (L, 3, 4).
-        inertias: inertia of each link (L, 3, 3, 3).
+        inertial: mass properties of each link, as in `Robot.leg_inertial` (L, 3, 10).
         armature: rotor inertias (J,).
         q: joint angles (L, 3).
         dq: joint velocities (L, 3).
@@ -89,8 +96,8 @@ def joint_targets(
         # A falling body does not feel its weight, nor do its legs.
         gravity[i] = -(R[0, i] * acc[0] + R[1, i] * acc[1] + R[2, i] * (acc[2] + 9.81))
     foot_w, foot_b, anchor = np.empty(3), np.empty(3), np.empty(3)
-    jac, M, qs = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
-    tau, now = np.empty(3), np.empty(3)
+    jac, qs = np.empty((3, 3)), np.empty((3, 3))
+    tau, now, rate, bend = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for leg in range(legs):
         leg_fk(offsets, signs, leg, q[leg], foot_b, jac)
         for i in range(3):
@@ -122,18 +129,16 @@ def joint_targets(
                 leg_ik(offsets, signs, knee_sign, leg, foot_b, qs[k])
             else:
                 leg_ik(offsets, signs, knee_sign, leg, foot_b, now)
-        leg_gravity(offsets, signs, inertial, leg, q[leg], gravity, tau)
         for i in range(3):
-            rate = (qs[2, i] - qs[0, i]) / (2.0 * eps)
+            # A standing leg hardly accelerates: it carries its weight and pushes; a swinging one has its dynamics.
+            rate[i] = 0.0 if standing else dq[leg, i]
+            bend[i] = 0.0 if standing else (qs[2, i] - 2.0 * qs[1, i] + qs[0, i]) / (eps * eps)
+        leg_torque(offsets, signs, inertial, armature, leg, q[leg], rate, bend, gravity, tau)
+        for i in range(3):
+            wanted = (qs[2, i] - qs[0, i]) / (2.0 * eps)
             if standing:
                 for j in range(3):
                     tau[i] -= jac[j, i] * force_b[j]
             else:
-                tau[i] += extra_kp * (now[i] - q[leg, i]) + extra_kd * (rate - dq[leg, i])
-            q_des[leg, i] = qs[1, i] + kd * rate / kp
-        if not standing:
-            for i in range(3):
-                now[i] = (qs[2, i] - 2.0 * qs[1, i] + qs[0, i]) / (eps * eps)
-            leg_dynamics(offsets, signs, inertial, inertias, armature, leg, q[leg], dq[leg], now, M, tau)
-        for i in range(3):
-            q_des[leg, i] += tau[i] / kp
+                tau[i] += extra_kp * (now[i] - q[leg, i]) + extra_kd * (wanted - dq[leg, i])
+            q_des[leg, i] = qs[1, i] + (tau[i] + kd * wanted) / kp

@@ -24,8 +24,7 @@ class Options(Common):
 def run(options: Options) -> Outcome:
     """Run every method on the sample."""
     from gait.evaluate import summary
-    from gait.filters import BASELINES
-    from gait.filters.contact_aided import ContactAidedFilter
+    from gait.filters import BASELINES, ContactAidedFilter
     from gait.log import Log
     from gait.robots import Robot
 
