@@ -22,7 +22,7 @@ from gait.sim.terrain import Surface, find_terrain
 
 TIMESTEP = 0.001
 """Seconds of one physics step."""
-CONTACT_TIME = 0.0053
+CONTACT_TIME = 0.0048
 """Time constant of the ground contact in seconds at stiffness 1."""
 
 
