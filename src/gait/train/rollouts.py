@@ -21,7 +21,6 @@ from gait.train.sources import NOISE, Batch, generator, noisy, noisy_episodes
 AHEAD = 2
 """Iterations that are simulated in advance."""
 VALIDATION_SECONDS = 10.0
-_TRIES = 20
 
 
 class Rollouts:
@@ -30,11 +29,11 @@ class Rollouts:
     def __init__(self, config: TrainConfig, architecture: Architecture, workers: int = 1) -> None:
         """Start the processes, and simulate what validation and the normaliser need."""
         from gait.sim.plan import CollectConfig
+        from gait.sim.sensing import SAMPLE_DT
 
         self.config, self.architecture = config, architecture
-        # An episode has one sample less than two a millisecond: the first row only starts the sensors.
         plan = CollectConfig(
-            seconds=(config.steps + 1) / 500.0,
+            seconds=max(config.steps * SAMPLE_DT, 0.1),
             seed=config.seed,
             terrain=config.terrain,
             robot=config.robot,
@@ -88,17 +87,19 @@ class Rollouts:
 def rollout(plan: Any, number: int) -> Log:
     """One simulated episode; falls are tried again, as in a collection."""
     from gait.robots import Robot
-    from gait.sim.collect import draw_episode
+    from gait.sim.collect import MAX_ATTEMPTS, draw_episode
     from gait.sim.episode import run_episode
     from gait.sim.sensors import sense
     from gait.sim.twin import sensors_of
 
-    for attempt in range(_TRIES):
+    for attempt in range(MAX_ATTEMPTS):
         episode, seed, noise = draw_episode(plan, number, attempt)
         raw = run_episode(episode, seed, None)
         if raw.fell_at is None:
             return sense(raw, Robot.load(plan.robot), sensors_of(plan.sensors), noise)
-    raise GaitError(f"rollout {number} fell in {_TRIES} attempts ({plan.gait} on {plan.terrain}): choose another gait")
+    raise GaitError(
+        f"rollout {number} fell in {MAX_ATTEMPTS} attempts ({plan.gait} on {plan.terrain}): choose another gait"
+    )
 
 
 def _prepare() -> None:
