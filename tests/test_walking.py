@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from gait import GaitError, Robot
-from gait.filters import ContactAided
-from gait.filters.contact_aided import ContactAidedFilter
-from gait.lie import rotation_from_quat
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
 pytest.importorskip("daqp", reason="daqp comes with the sim extra")
@@ -94,30 +91,11 @@ def test_other_transitions_are_survived(first: str, second: str) -> None:
 
 
 def test_slippery_ground_makes_the_trot_slip_but_not_fall() -> None:
-    shares, events = [], []
-    for seed in (0, 1, 2):
-        episode = run_episode(walk_config("trot", seed, 6.0, "slippery"), seed)
-        assert episode.fell_at is None
-        shares.append(figures(episode).slip_share)
-        speed = np.linalg.norm(episode.foot_vel_w, axis=2)
-        rows, called = believed_contact(episode)
-        events.append((speed[rows][called] > 0.5).mean())
-    assert np.mean(shares) > 0.2
-    assert np.mean(events) > 0.03
-
-
-def believed_contact(episode: RawEpisode) -> tuple[np.ndarray, np.ndarray]:
-    """Contacts as the contact-aided filter tells them from joint torques, and the rows they belong to."""
-    estimator = ContactAidedFilter(Robot.load("go1"), ContactAided())
-    estimator.reset(episode.quat_wb_wxyz[0], episode.vel_w[0], episode.pos_w[0])
-    rows = np.arange(2, len(episode.t), 2)
-    called = np.empty((len(rows), 4), dtype=bool)
-    for i, k in enumerate(rows):
-        R = rotation_from_quat(episode.quat_wb_wxyz[k - 1])
-        accel = R.T @ ((episode.vel_w[k] - episode.vel_w[k - 2]) / 0.002 + np.array([0.0, 0.0, 9.81]))
-        estimator.step(0.002, episode.omega_b[k - 1], accel, episode.q[k], episode.dq[k], episode.tau[k - 1])
-        called[i] = estimator.contact
-    return rows, called
+    results = [figures(run_episode(walk_config("trot", seed, 6.0, "slippery"), seed)) for seed in range(4)]
+    assert not any(result.fell for result in results)
+    assert np.mean([result.slip_share for result in results]) > 0.2
+    # Few and short episodes scatter; the slow study holds the mean over many to 0.05.
+    assert np.mean([result.slip_event_share for result in results]) > 0.03
 
 
 def test_debris_moves_and_the_trot_crosses_it() -> None:
@@ -281,4 +259,5 @@ def test_the_whole_walking_study() -> None:
         assert 0.85 <= rows[f"{gait}.speed_ratio"] <= 1.15
     assert rows["pronk.flight_share"] > 0.3
     assert rows["trot_slippery.falls"] <= 0.05 and rows["trot_slippery.slip_share"] >= 0.2
+    assert rows["trot_slippery.slip_event_share"] >= 0.05
     assert rows["trot_circular.falls"] <= 0.05 and rows["trot_debris.falls"] == 0.0

@@ -11,11 +11,15 @@ import numpy as np
 
 from gait.arrays import BoolArray
 from gait.errors import GaitError
+from gait.filters import BASELINES, ContactAidedFilter
 from gait.results import Row
+from gait.robots import Robot
 from gait.sim.commands import Command, CommandRanges
 from gait.sim.episode import EpisodeConfig, RandomRanges, RawEpisode, Simulation, randomise, run_episode
 from gait.sim.gaits import find_gait
+from gait.sim.sensors import sense
 from gait.sim.terrain import CIRCLE_RADIUS
+from gait.sim.twin import sensors_of
 
 WALKING_GAITS = ("trot", "bound", "pace", "pronk")
 """The gaits that `walking_report` measures by default."""
@@ -40,6 +44,8 @@ class WalkFigures:
     """Share of samples with no foot on the ground."""
     slip_share: float
     """Share of the samples of feet in contact that slide faster than 0.1 m/s."""
+    slip_event_share: float
+    """Share of the samples that the contact estimator calls contact in which the foot moves faster than 0.5 m/s."""
     peak_load: float
     """Highest sum of the vertical foot forces, in body weights."""
     seconds: float
@@ -78,6 +84,7 @@ def figures(episode: RawEpisode) -> WalkFigures:
         speed_ratio=_speed_ratio(episode),
         flight_share=float((~contact.any(axis=1)).mean()),
         slip_share=float((speed[contact] > 0.1).mean()) if contact.any() else float("nan"),
+        slip_event_share=_slip_event_share(episode),
         peak_load=float(weight.max() / weight.mean()),
         seconds=float(episode.t[-1]) + episode.config.settle,
     )
@@ -160,8 +167,18 @@ def _rows(name: str, results: Sequence[WalkFigures]) -> list[Row]:
         Row(f"{name}.speed_ratio", mean("speed_ratio"), "-"),
         Row(f"{name}.flight_share", mean("flight_share"), "-"),
         Row(f"{name}.slip_share", mean("slip_share"), "-"),
+        Row(f"{name}.slip_event_share", mean("slip_event_share"), "-"),
         Row(f"{name}.peak_load", mean("peak_load"), "body weights"),
     ]
+
+
+def _slip_event_share(episode: RawEpisode) -> float:
+    """With exact sensors and contacts from joint torque, as the baseline `iekf` tells them."""
+    robot = Robot.load(episode.config.robot)
+    log = sense(episode, robot, sensors_of("exact"), np.random.default_rng(0))
+    _, called = ContactAidedFilter(robot, BASELINES["iekf"]).run_with_contacts(log)
+    speed = np.linalg.norm(log.need("foot_vel_w"), axis=2)
+    return float((speed[called] > 0.5).mean()) if called.any() else float("nan")
 
 
 def _speed_ratio(episode: RawEpisode) -> float:
