@@ -78,8 +78,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    forms = medians({form: update(network("gait"), 32, form) for form in ("folded", "unfolded")}, args.rounds)
-    rows = [Row(f"gait.32_sequences.{form}_update", seconds, "s") for form, seconds in forms.items()]
+    forms = medians({form: update(network("gait"), 64, form) for form in ("folded", "unfolded")}, args.rounds)
+    rows = [Row(f"gait.64_sequences.{form}_update", seconds, "s") for form, seconds in forms.items()]
     rows.append(Row("gait.folded_times_faster", forms["unfolded"] / forms["folded"], "x"))
     updates = CONFIG.steps // CONFIG.truncate
     first = CONFIG.l1_iterations / CONFIG.iterations
