@@ -27,7 +27,7 @@ class EpisodeConfig:
     """Seconds simulated before the recording starts: the robot stands up to speed."""
     friction: float | None = None
     """Sliding friction of the ground; None takes the terrain's own."""
-    slippery_friction: float = 0.10
+    slippery_friction: float = 0.08
     """Sliding friction of the slippery half of the terrain `circular`."""
     restitution: float = 0.1
     """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""

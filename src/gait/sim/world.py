@@ -32,7 +32,7 @@ class Build:
 
     terrain: str = "flat"
     friction: float = 0.7
-    slippery_friction: float = 0.10
+    slippery_friction: float = 0.08
     restitution: float = 0.1
     """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""
     stiffness: float = 1.0
