@@ -72,10 +72,18 @@ def ground_geom(
     )
 
 
-def _flat(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+def _plane(spec: Any, surface: Surface, material: str) -> None:
     ground_geom(
-        spec.worldbody, surface, name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material="grid"
+        spec.worldbody, surface, name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material=material
     )
+
+
+def _flat(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+    _plane(spec, surface, "grid")
+
+
+def _slippery(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+    _plane(spec, surface, "plate")
 
 
 def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
@@ -172,7 +180,7 @@ TERRAINS: dict[str, Terrain] = {
     for terrain in (
         Terrain("flat", 0.7, (0.3, 1.0), _flat),
         Terrain("rubber", 0.9, (0.8, 1.0), _flat),
-        Terrain("slippery", 0.087, (0.083, 0.095), _flat),
+        Terrain("slippery", 0.087, (0.083, 0.095), _slippery),
         Terrain("debris", 0.7, (0.5, 0.9), _debris, loose=True),
         Terrain("circular", 0.9, (0.8, 1.0), _circular),
         Terrain("rough", 0.7, (0.5, 1.0), _rough),
