@@ -53,8 +53,8 @@ class Field:
 
 LOG_FIELDS = (
     Field("t", (), "s", "time stamp, strictly increasing", required=True),
-    Field("gyro", ("xyz",), "rad/s", "angular rate of the body, body frame", required=True),
-    Field("accel", ("xyz",), "m/s^2", "specific force, body frame: +9.81 on z at rest", required=True),
+    Field("gyro", ("xyz",), "rad/s", "angular rate, in the axes of the IMU", required=True),
+    Field("accel", ("xyz",), "m/s^2", "specific force at the IMU, in its axes: +9.81 on z at rest", required=True),
     Field("q", ("joint",), "rad", "joint angles", required=True),
     Field("dq", ("joint",), "rad/s", "joint velocities", required=True),
     Field("q_des", ("joint",), "rad", "joint angles the controller asks for"),

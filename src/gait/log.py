@@ -45,9 +45,9 @@ class Log(Record):
     LEAST_ROWS: ClassVar[int] = 2
 
     gyro: Array
-    """Angular rate (N, 3), body frame, rad/s."""
+    """Angular rate (N, 3), in the axes of the IMU, rad/s."""
     accel: Array
-    """Specific force (N, 3), body frame, m/s^2; +9.81 on z at rest."""
+    """Specific force at the IMU (N, 3), in its axes, m/s^2; +9.81 on z at rest."""
     q: Array
     """Joint angles (N, J), rad."""
     dq: Array
@@ -101,8 +101,8 @@ class Log(Record):
 
         Args:
             t: time stamps (N,), seconds, strictly increasing.
-            gyro: angular rate (N, 3), body frame, rad/s.
-            accel: specific force (N, 3), body frame, m/s^2.
+            gyro: angular rate (N, 3), in the axes of the IMU, rad/s.
+            accel: specific force at the IMU (N, 3), in its axes, m/s^2.
             q: joint angles (N, J), rad.
             dq: joint velocities (N, J), rad/s.
             q_des: joint angles the controller asks for (N, J), rad.
