@@ -14,7 +14,7 @@ import numpy as np
 from gait import lie
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array, BoolArray
-from gait.filters import contacts, kernels
+from gait.filters import contacts, correction, propagation
 from gait.robots import dynamics, kinematics
 from gait.trajectory import Health
 
@@ -223,7 +223,7 @@ def step_kernel(
         one = slice(3 * leg, 3 * leg + 3)
         if _take_leg(model, memory, leg, q[one], dq[one], tau[one], foot_force[leg], flags[leg], dt):
             health |= SLIP
-    moved = kernels.propagate(
+    moved = propagation.propagate(
         R, x, b, P, active, work, slots, model.noise, memory.walk, memory.roll,
         gyro, accel, model.gravity, dt, model.exact_mean, model.exact_phi,
     )  # fmt: skip
@@ -231,15 +231,15 @@ def step_kernel(
         return health | BAD_SAMPLE
     for leg in range(active.size):
         if active[leg] and not contact[leg]:
-            kernels.remove_foot(P, active, leg)
-    if not kernels.correct_feet(R, x, b, P, active, work, slots, memory.feet, model.kin_cov):
+            correction.remove_foot(P, active, leg)
+    if not correction.correct_feet(R, x, b, P, active, work, slots, memory.feet, model.kin_cov):
         health |= REJECTED
     standing = 0
     for leg in range(active.size):
         if active[leg]:
             standing += 1
         elif contact[leg]:
-            kernels.add_foot(R, x, P, active, leg, memory.feet[leg], model.kin_cov[leg])
+            correction.add_foot(R, x, P, active, leg, memory.feet[leg], model.kin_cov[leg])
     return health if standing > 0 else health | NO_MEASUREMENT
 
 

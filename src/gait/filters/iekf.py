@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gait import lie
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
-from gait.filters import kernels
+from gait.filters import correction, propagation
 from gait.filters.params import Options, Prior, ProcessNoise
 
 
@@ -163,7 +163,7 @@ class InvariantEKF:
         walk = self._no_walk if contact_std is None else contact_std
         roll = self._still if foot_vel_b is None else foot_vel_b
         try:
-            if kernels.propagate(
+            if propagation.propagate(
                 *self.arrays, self._noise, walk, roll, gyro, accel, o.gravity, dt, o.exact_mean, o.exact_phi
             ):
                 return True
@@ -172,24 +172,24 @@ class InvariantEKF:
         feet = self.active.size
         walk, roll = _array(walk, (feet,), "contact_std"), _array(roll, (feet, 3), "foot_vel_b")
         gyro, accel = _array(gyro, (3,), "gyro"), _array(accel, (3,), "accel")
-        return kernels.propagate(
+        return propagation.propagate(
             *self.arrays, self._noise, walk, roll, gyro, accel, o.gravity, float(dt), o.exact_mean, o.exact_phi
         )
 
     def correct_velocity(self, vel_b: Array, cov_b: Array) -> bool:
         """Take a body-frame velocity (3,) with its covariance (3, 3). Returns False if it was refused."""
         try:
-            if kernels.correct_velocity(*self.arrays, vel_b, cov_b):
+            if correction.correct_velocity(*self.arrays, vel_b, cov_b):
                 return True
         except TypeError:
             pass
-        return kernels.correct_velocity(*self.arrays, _array(vel_b, (3,), "vel_b"), _array(cov_b, (3, 3), "cov_b"))
+        return correction.correct_velocity(*self.arrays, _array(vel_b, (3,), "vel_b"), _array(cov_b, (3, 3), "cov_b"))
 
     def step(self, gyro: Array, accel: Array, dt: float, vel_b: Array, cov_b: Array) -> bool:
         """`propagate` without feet and `correct_velocity`, in one compiled call; false if either was refused."""
         o = self.options
         try:
-            return kernels.propagate_and_correct_velocity(
+            return correction.propagate_and_correct_velocity(
                 *self.arrays, self._noise, self._no_walk, self._still, gyro, accel,
                 o.gravity, dt, o.exact_mean, o.exact_phi, vel_b, cov_b,
             )  # fmt: skip
@@ -208,12 +208,12 @@ class InvariantEKF:
             False if the measurement was refused.
         """
         try:
-            if kernels.correct_feet(*self.arrays, feet_b, cov_b):
+            if correction.correct_feet(*self.arrays, feet_b, cov_b):
                 return True
         except TypeError:
             pass
         feet = self.active.size
-        return kernels.correct_feet(
+        return correction.correct_feet(
             *self.arrays, _array(feet_b, (feet, 3), "feet_b"), _array(cov_b, (feet, 3, 3), "cov_b")
         )
 
@@ -228,11 +228,11 @@ class InvariantEKF:
         """
         R = self.R_wb if R_wb is None else _array(R_wb, (3, 3), "R_wb")
         foot, cov = _array(foot_b, (3,), "foot_b"), _array(cov_b, (3, 3), "cov_b")
-        kernels.add_foot(R, self._x, self.cov, self.active, self._foot(leg), foot, cov)
+        correction.add_foot(R, self._x, self.cov, self.active, self._foot(leg), foot, cov)
 
     def remove_foot(self, leg: int) -> None:
         """A foot lifts off: its contact point leaves the state."""
-        kernels.remove_foot(self.cov, self.active, self._foot(leg))
+        correction.remove_foot(self.cov, self.active, self._foot(leg))
 
     def _foot(self, leg: int) -> int:
         if not 0 <= leg < self.active.size:

@@ -1,4 +1,4 @@
-"""The filter of `kernels.py` once more, in plain numpy, written to be read.
+"""The filter of `propagation.py` and `correction.py` once more, in plain numpy, written to be read.
 
 The state X is an extended pose in SE_{2+L}(3): orientation R, and velocity, position and one contact point for each
 foot on the ground. The error is right-invariant, X_hat = exp(xi) X, beside the two IMU biases. Tests hold the compiled
