@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 from pathlib import Path
 
 from hypothesis import settings
@@ -22,6 +23,8 @@ def _numba_cache() -> str:
 
 
 os.environ.setdefault("NUMBA_CACHE_DIR", _numba_cache())
+# A shell that runs us in the background has Ctrl-C ignored, and our children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # A loaded machine is slow, not wrong.
 settings.register_profile("gait", deadline=None)
 settings.load_profile("gait")
