@@ -89,6 +89,34 @@ def test_methods_write_and_read(tmp_path: Path) -> None:
     assert len(Trajectory.load(tmp_path / "b.tum")) == len(path)
 
 
+@pytest.mark.parametrize("record", [make_log(), make_trajectory()], ids=["log", "trajectory"])
+def test_the_name_asks_for_the_format_whoever_saves(record: Log | Trajectory, tmp_path: Path) -> None:
+    for ending in ("npz", "NPZ", "csv", "tum", "txt"):
+        ours, theirs = tmp_path / f"ours.{ending}", tmp_path / f"theirs.{ending}"
+        record.save(ours)
+        save(record, theirs)
+        assert type(open_any(ours)) is (Trajectory if ending in ("tum", "txt") else type(record))
+        if ending.lower() != "npz":  # a zip holds the time of writing
+            assert ours.read_bytes() == theirs.read_bytes()
+    before = sorted(tmp_path.iterdir())
+    for name in ("noext", "record.mp3", ".npz"):
+        for write in (record.save, lambda path: save(record, path)):
+            with pytest.raises(GaitError, match=r"end it with one of .npz, .csv, .tum, .txt"):
+                write(tmp_path / name)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_only_npz_is_compressed(tmp_path: Path) -> None:
+    log = make_log(gyro=np.zeros((50, 3)))
+    log.save(tmp_path / "small.npz", compress=True)
+    log.save(tmp_path / "large.npz")
+    assert open_log(tmp_path / "small.npz") == log
+    assert (tmp_path / "small.npz").stat().st_size < (tmp_path / "large.npz").stat().st_size
+    with pytest.raises(GaitError, match=r"cannot compress .*log.csv: only .npz"):
+        log.save(tmp_path / "log.csv", compress=True)
+    assert not (tmp_path / "log.csv").exists()
+
+
 def test_the_native_file_is_plain_numpy_with_nanoseconds(tmp_path: Path) -> None:
     make_log().save(tmp_path / "log.npz")
     with np.load(tmp_path / "log.npz", allow_pickle=False) as archive:
@@ -184,7 +212,8 @@ def test_the_content_tells_the_format(tmp_path: Path) -> None:
         assert type(open_any(odd)) is type(record)
     with pytest.raises(GaitError, match="holds a Trajectory, not a Log"):
         open_log(odd)
-    log.save(odd)
+    save(log, tmp_path / "file.npz")
+    (tmp_path / "file.npz").rename(odd)
     with pytest.raises(GaitError, match="holds a Log, not a Trajectory"):
         open_trajectory(odd)
 
@@ -341,20 +370,20 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_writing_where_one_cannot(tmp_path: Path) -> None:
     log = make_log()
+    folder = tmp_path / "folder.npz"
+    folder.mkdir()
     with pytest.raises(GaitError, match="there is no folder"):
         log.save(tmp_path / "none" / "log.npz")
     with pytest.raises(GaitError, match="not a regular file"):
-        log.save(tmp_path)
+        log.save(folder)
     (tmp_path / "file").write_text("x")
     with pytest.raises(GaitError, match="cannot write"):
         log.save(tmp_path / "file" / "log.npz")
     with pytest.raises(GaitError, match="cannot write .* name too long"):
         log.save(tmp_path / ("x" * 300 + ".npz"))
-    with pytest.raises(GaitError, match=r"end it with one of .npz, .csv, .tum, .txt"):
-        save(log, tmp_path / "log.mp3")
     with pytest.raises(GaitError, match="do not fit a file"):
         make_log(t=np.arange(50) * 1e18).save(tmp_path / "log.npz")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.npz"]
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

@@ -246,10 +246,15 @@ class Log(Record):
         return self.replace(gyro=self.gyro + gyro, accel=self.accel + accel)
 
     def save(self, path: str | Path, compress: bool = False) -> None:
-        """Write the native `.npz`, in one piece or not at all."""
-        from gait.io.npz import Npz
+        """Write the format that the name ends with (`.npz`, `.csv`, `.tum`), in one piece or not at all.
 
-        Npz().write(self, Path(path), compress)
+        Args:
+            path: the file. A `.tum` file takes the poses of the truth and nothing else.
+            compress: make an `.npz` smaller; slow, and noise hardly shrinks.
+        """
+        from gait.io import save
+
+        save(self, path, compress)
 
     @staticmethod
     def load(path: str | Path) -> Log:

@@ -97,10 +97,10 @@ class Trajectory(Record):
         return f"Trajectory({len(self)} rows, {self.rate:g} Hz, {self.duration:g} s{source})"
 
     def save(self, path: str | Path) -> None:
-        """Write the native `.npz`, in one piece or not at all."""
-        from gait.io.npz import Npz
+        """Write the format that the name ends with (`.npz`, `.csv`, `.tum`), in one piece or not at all."""
+        from gait.io import save
 
-        Npz().write(self, Path(path))
+        save(self, path)
 
     @staticmethod
     def load(path: str | Path) -> Trajectory:

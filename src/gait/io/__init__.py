@@ -12,7 +12,7 @@ from gait.io.tum import Tum
 from gait.log import Log
 from gait.trajectory import Trajectory
 
-__all__ = ["FORMATS", "Format", "open_any", "open_log", "open_trajectory", "read_csv", "save"]
+__all__ = ["FORMATS", "Format", "format_for", "open_any", "open_log", "open_trajectory", "read_csv", "save"]
 
 FORMATS: tuple[Format, ...] = (Npz(), Csv(), Tum())
 """Every format, in the order in which a file is offered to them."""
@@ -54,12 +54,29 @@ def open_any(path: str | Path) -> Log | Trajectory:
     raise GaitError(f"{path} is in no format that gait knows ({known}): see docs/log.md for how to convert it")
 
 
-def save(record: Log | Trajectory, path: str | Path) -> None:
-    """Write a Log or a Trajectory in the format that the ending of the file's name asks for."""
+def save(record: Log | Trajectory, path: str | Path, compress: bool = False) -> None:
+    """Write a Log or a Trajectory in the format that the ending of the file's name asks for.
+
+    Args:
+        record: what to write.
+        path: the file; `.npz` and `.csv` hold everything, `.tum` (or `.txt`) poses only.
+        compress: make an `.npz` smaller; no other format can.
+    """
+    chosen, path = format_for(path), Path(path)
+    if not compress:
+        chosen.write(record, path)
+    elif isinstance(chosen, Npz):
+        chosen.write(record, path, compress=True)
+    else:
+        raise GaitError(f"cannot compress {path}: only .npz files can be, end its name with that")
+
+
+def format_for(path: str | Path) -> Format:
+    """The format that the ending of a file's name asks for."""
     path = Path(path)
     for candidate in FORMATS:
         if path.suffix.lower() in candidate.suffixes:
-            return candidate.write(record, path)
+            return candidate
     endings = ", ".join(suffix for candidate in FORMATS for suffix in candidate.suffixes)
     raise GaitError(f"cannot tell the format of {path} from its name: end it with one of {endings}")
 
