@@ -332,7 +332,7 @@ def test_wrong_lines_in_text_are_named(tmp_path: Path) -> None:
     path.write_text("\n".join(",".join(line[:2] + line[3:]) for line in columns))
     refused(path, "some columns of gyro but not gyro.y")
     path.write_bytes(good.encode() + b"\n" * 100_000 + b"\xff\xfe\x80,,,,,,")
-    refused(path, "is not a text file")
+    refused(path, r"is not UTF-8 text \(line 100005\): save it as comma-separated UTF-8")
 
     tum = tmp_path / "path.tum"
     make_trajectory(5).to_tum(tum)
@@ -343,6 +343,44 @@ def test_wrong_lines_in_text_are_named(tmp_path: Path) -> None:
     refused(tum, "length 2 at row 0")
     tum.write_text("0 0 0 0 0 0 0 1\n")
     refused(tum, "one pose")
+
+
+def test_an_unknown_column_is_told_with_the_fix(tmp_path: Path) -> None:
+    path = plain_csv(tmp_path / "log.csv", [*PLAIN, "note"])
+    fix = r'remove it, or leave it out in Python with gait.io.read_csv\(path, columns=\{"note": None\}\)$'
+    refused(path, "a Log has no column 'note': rename it as docs/log.md says, " + fix)
+    assert len(read_csv(path, columns={"note": None})) == 3
+    refused(plain_csv(path, ["gyr.x" if name == "gyro.x" else name for name in PLAIN]), "rename it to gyro.x")
+
+
+def test_other_separators_and_encodings_are_told_with_the_fix(tmp_path: Path) -> None:
+    path = plain_csv(tmp_path / "log.csv", [*PLAIN, "note"])
+    text = path.read_text()
+    fix = "save it as comma-separated UTF-8 with points in its numbers$"
+    cases = {
+        text.replace(",", ";").encode(): f"has semicolons between its columns: {fix}",
+        text.replace(",", ";").replace(".5", ",5").encode(): f"has semicolons between its columns: {fix}",
+        text.replace(",", "\t").encode(): f"has tabs between its columns: {fix}",
+        text.encode("utf-16"): f"is UTF-16 text: {fix}",
+        b"\xfe\xff" + text.replace(",", "\t").encode("utf-16-be"): f"is UTF-16 text: {fix}",
+        text.replace("note", "größe").encode("latin-1"): rf"is not UTF-8 text \(line 1\): {fix}",
+    }
+    for content, message in cases.items():
+        path.write_bytes(content)
+        refused(path, message)
+        with pytest.raises(GaitError, match=message):
+            read_csv(path)
+
+    # What is fine stays so: signs of other systems in UTF-8, and a trajectory with tabs.
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("note", "größe").replace("\n", "\r\n").encode())
+    assert len(read_csv(path, columns={"größe": None})) == 3
+    tum = tmp_path / "path.tum"
+    make_trajectory(5).to_tum(tum)
+    poses = tum.read_text()
+    tum.write_text(poses.replace(" ", "\t"))
+    assert len(open_trajectory(tum)) == 5
+    tum.write_bytes("# Größe\n".encode("latin-1") + poses.encode())
+    refused(tum, r"is not UTF-8 text \(line 1\): save it as UTF-8$")
 
 
 # Writing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from gait.trajectory import Trajectory
 
 _MARK = "# gait: "
 _TIME = ("t", "t_ns")
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_WANTED = "comma-separated UTF-8 with points in its numbers"
 
 
 class Csv:
@@ -29,9 +32,13 @@ class Csv:
     suffixes: tuple[str, ...] = (".csv",)
 
     def matches(self, head: bytes) -> bool:
-        """Text whose first line that is no comment names columns with commas between them."""
+        """Text whose first line that is no comment names columns, with commas or the like between them."""
         first = table.first_line(head)
-        return first is not None and "," in first
+        if first is None or "," in first:
+            return first is not None
+        # Other separators are ours only to say so; numbers with tabs between them may be a trajectory.
+        names = first.split(_separator(first))
+        return len(names) > 1 and any(name.strip() and not table.is_number(name) for name in names)
 
     def read(self, path: Path) -> Log | Trajectory:
         """Read a Log or a Trajectory; see `read_csv` for files with other column names."""
@@ -59,11 +66,14 @@ def read_csv(
         robot: the robot's name, for files that do not say.
     """
     path = Path(path)
-    text = table.read_text(path)
+    text = table.read_text(path, _WANTED)
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
     if start is None:
         raise GaitError(f"{path} has no line that names its columns: see docs/log.md for the names")
+    separator = _separator(lines[start])
+    if separator != ",":
+        raise GaitError(f"{path} has {_SEPARATORS[separator]} between its columns: save it as {_WANTED}")
     names = _rename([name.strip() for name in lines[start].split(",")], columns or {}, path)
     kept = [name for name in names if name is not None]
     note = next((line[len(_MARK) :] for line in lines[:start] if line.startswith(_MARK)), None)
@@ -83,6 +93,11 @@ def read_csv(
         flat = np.column_stack([values[name] for name in field.columns(labels)])
         arrays[field.name] = flat.reshape(found, *(len(labels[axis]) for axis in field.axes))
     return build(kind, arrays, metadata, str(path))
+
+
+def _separator(line: str) -> str:
+    """What stands between the names in the line that names the columns: what it has most of."""
+    return max(_SEPARATORS, key=line.count)
 
 
 def _flatten(record: Record) -> tuple[list[str], list[list[Any]]]:
@@ -114,7 +129,14 @@ def _rename(names: Sequence[str], columns: Mapping[str, str | None], path: Path)
 def _present(kind: type[Log] | type[Trajectory], labels: Labels, names: Sequence[str], path: Path) -> list[Field]:
     """The fields that the columns make up; every column must belong to one, and none of a field's may lack."""
     known = [*_TIME, *(name for field in kind.FIELDS[1:] for name in field.columns(labels))]
-    refuse_unknown(names, known, f"{path}: a {kind.KIND}", "column")
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            rename = f"rename it to {near[0]}" if near else "rename it as docs/log.md says"
+            raise GaitError(
+                f"{path}: a {kind.KIND} has no column '{name}': {rename}, remove it, or leave it out in Python with"
+                f' gait.io.read_csv(path, columns={{"{name}": None}})'
+            )
     present = []
     for field in kind.FIELDS[1:]:
         missing = [name for name in field.columns(labels) if name not in names]

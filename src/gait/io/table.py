@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,29 +17,50 @@ from gait.io.format import reason
 Names = Sequence[str | None]
 """A name for each column; None for one to skip."""
 
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONTROL = re.compile(rb"[^\t\n\v\f\r\x20-\xff]")
+
 
 def first_line(head: bytes) -> str | None:
-    """The first line of a text that is neither empty nor a comment; None if the bytes are no text."""
-    try:
-        text = head.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # The head may end in the middle of a letter; anything earlier means that this is no text.
-        if error.start < len(head) - 4:
-            return None
-        text = head[: error.start].decode("utf-8-sig")
-    if "\0" in text:
+    """The first line of a text that is neither empty nor a comment; None if the bytes are no text.
+
+    Text in another encoding than UTF-8 counts too, so that its reader can say what to do about it.
+    """
+    text = _decode(head)
+    if text is None or "\0" in text:
         return None
     return next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), None)
 
 
-def read_text(path: Path) -> str:
-    """The whole of a text file."""
+def read_text(path: Path, wanted: str = "UTF-8") -> str:
+    """The whole of a text file.
+
+    Args:
+        path: the file.
+        wanted: what to save it as if it is in another encoding, for the message.
+    """
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise GaitError(f"cannot read {path}: {reason(error)}") from None
-    except UnicodeDecodeError:
-        raise GaitError(f"{path} is not a text file: export it again as UTF-8") from None
+    except UnicodeDecodeError as error:
+        if error.object.startswith(_UTF16):
+            raise GaitError(f"{path} is UTF-16 text: save it as {wanted}") from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise GaitError(f"{path} is not UTF-8 text (line {line}): save it as {wanted}") from None
+
+
+def _decode(head: bytes) -> str | None:
+    if head.startswith(_UTF16):
+        return head.decode("utf-16", errors="replace")
+    try:
+        return head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # The head may end in the middle of a letter.
+        if error.start >= len(head) - 4:
+            return head[: error.start].decode("utf-8-sig")
+    # Latin-1 and its kin give every byte a meaning, but no text has control codes other than white space.
+    return None if _CONTROL.search(head) else head.decode("latin-1")
 
 
 def parse(path: Path, lines: Sequence[str], first: int, names: Names, delimiter: str | None) -> dict[str, AnyArray]:
@@ -80,13 +103,14 @@ def _blame(path: Path, lines: Sequence[str], first: int, names: Names, delimiter
                 f"{path} line {number} has {len(values)} values where {len(names)} are due: complete or remove it"
             )
         for name, value in zip(names, values, strict=True):
-            if name is not None and not _is_number(value, whole=name.endswith("_ns")):
+            if name is not None and not is_number(value, whole=name.endswith("_ns")):
                 shown = value.strip()[:40]
                 return GaitError(f"{path} line {number} has '{shown}' for {name}: a number is needed there")
     return GaitError(f"{path} cannot be read as a table of numbers: export it again")
 
 
-def _is_number(text: str, whole: bool) -> bool:
+def is_number(text: str, whole: bool = False) -> bool:
+    """Whether a text is a number, or a whole one that fits 64 bits."""
     try:
         np.int64(text.strip()) if whole else float(text)
     except (ValueError, OverflowError):
