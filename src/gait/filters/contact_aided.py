@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -38,17 +40,20 @@ class ContactAidedFilter:
     `run` a whole Log; both go through the same compiled function and give the same bits.
     """
 
-    def __init__(self, robot: Robot, params: ContactAided | None = None, contact_from: str = "tau") -> None:
+    def __init__(
+        self, robot: Robot | str | Path, params: ContactAided | None = None, contact_from: str | None = None
+    ) -> None:
         """Set up the filter.
 
         Args:
-            robot: whose legs.
+            robot: whose legs; a `Robot`, the name of one, or the path of its YAML file.
             params: noise, thresholds and options.
-            contact_from: `tau`, `foot_force` or `contact`: the field of a Log that contacts come from.
+            contact_from: `tau`, `foot_force` or `contact`: the field that contacts come from; by default the first of
+                these that there is.
         """
-        if contact_from not in _SOURCES:
+        if contact_from is not None and contact_from not in _SOURCES:
             raise GaitError(f"contacts cannot come from '{contact_from}': choose one of {', '.join(_SOURCES)}")
-        self.robot = robot
+        self.robot = robot = robot if isinstance(robot, Robot) else Robot.load(robot)
         self.params = p = params or ContactAided()
         self.contact_from = contact_from
         legs = robot.num_legs
@@ -76,7 +81,10 @@ class ContactAidedFilter:
             gravity=p.options.gravity,
             exact_mean=p.options.exact_mean,
             exact_phi=p.options.exact_phi,
-            contact_source=_SOURCES[contact_from],
+            max_gap=p.options.max_gap,
+            gap_accel=p.options.gap_accel,
+            gap_rate=p.options.gap_rate,
+            contact_source=FROM_TORQUE,
         )
         self._memory = Memory(
             *self._ekf.arrays,
@@ -90,6 +98,8 @@ class ContactAidedFilter:
             feet=np.zeros((legs, 3)),
             scratch=np.zeros((8, 3)),
             jac=np.zeros((3, 3)),
+            gap_noise=np.zeros(4),
+            measured=np.zeros(1, dtype=np.bool_),
         )
         self._gyro = np.zeros(3)
         self._health = 0
@@ -128,6 +138,7 @@ class ContactAidedFilter:
 
     def _forget(self, gyro: npt.ArrayLike) -> None:
         self._memory.contact[:] = False
+        self._memory.measured[:] = False
         self._memory.waiting[:] = 0.0
         self._memory.dq[:] = np.nan
         self._memory.ddq[:] = 0.0
@@ -149,9 +160,7 @@ class ContactAidedFilter:
     ) -> None:
         """Take one sample, `dt` seconds after the one before. Joints are in the robot's order."""
         legs, joints = self.robot.num_legs, self.robot.num_joints
-        given = {"tau": tau, "foot_force": foot_force, "contact": contact}[self.contact_from]
-        if given is None:
-            raise GaitError(f"this filter takes contacts from `{self.contact_from}`: give it to every step")
+        self._take_contacts_from({"tau": tau, "foot_force": foot_force, "contact": contact})
         self._gyro[:] = _sample(gyro, 3, "gyro")
         self._health = step_kernel(
             self._model,
@@ -166,6 +175,19 @@ class ContactAidedFilter:
             _sample(contact, legs, "contact") != 0.0,
         )
         self._refresh()
+
+    def _take_contacts_from(self, fields: Mapping[str, object]) -> None:
+        """Choose what contacts come from: the field that was asked for, or the best that is there."""
+        if self.contact_from is not None and fields[self.contact_from] is None:
+            raise GaitError(f"there is no {self.contact_from}, which contacts were to come from: give it, or another")
+        there = [name for name in _SOURCES if fields[name] is not None]
+        if not there:
+            raise GaitError(
+                f"none of {', '.join(_SOURCES)} is there: the contact-aided filter needs one to tell contacts"
+            )
+        source = _SOURCES[self.contact_from or there[0]]
+        if source != self._model.contact_source:
+            self._model = self._model._replace(contact_source=source)
 
     def _refresh(self) -> None:
         write_out(self._model, self._memory, self._out, 0, self._gyro, self._health)
@@ -202,7 +224,7 @@ class ContactAidedFilter:
     def run_with_contacts(self, log: Log, start: str = "truth") -> tuple[Trajectory, BoolArray]:
         """As `run`, and which feet were taken to be on the ground (N, L)."""
         log = log.reorder(self.robot)
-        log.need(self.contact_from)
+        self._take_contacts_from({name: getattr(log, name) for name in _SOURCES})
         if start == "truth":
             self.reset(log.need("quat_wb_wxyz")[0], log.need("vel_w")[0], log.need("pos_w")[0], log.gyro[0])
         elif start == "gravity":
@@ -238,14 +260,6 @@ class ContactAidedFilter:
             source="iekf-sr" if self.params.slip.enabled else "iekf",
         )
         return trajectory, out.contact
-
-
-def contact_field(log: Log) -> str:
-    """The best field of a log to take contacts from: measured torque, then foot force, then flags."""
-    for name in _SOURCES:
-        if getattr(log, name) is not None:
-            return name
-    raise GaitError("the log has none of tau, foot_force and contact: a contact-aided filter needs one of them")
 
 
 def _rows(count: int, legs: int) -> Out:

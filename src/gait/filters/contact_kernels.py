@@ -21,6 +21,9 @@ from gait.trajectory import Health
 FROM_TORQUE, FROM_FORCE, FROM_FLAGS = 0, 1, 2
 SLIP, BAD_SAMPLE = int(Health.SLIP), int(Health.BAD_SAMPLE)
 NO_MEASUREMENT, REJECTED = int(Health.NO_MEASUREMENT), int(Health.REJECTED)
+STARTING, TIME_GAP, DIVERGED = int(Health.STARTING), int(Health.TIME_GAP), int(Health.DIVERGED)
+# No legged robot moves faster, and a filter less sure than this knows nothing.
+MAX_SPEED, MAX_STD = 30.0, 10.0
 
 
 class Model(NamedTuple):
@@ -51,6 +54,9 @@ class Model(NamedTuple):
     gravity: float
     exact_mean: bool
     exact_phi: bool
+    max_gap: float
+    gap_accel: float
+    gap_rate: float
     contact_source: int
 
 
@@ -81,6 +87,10 @@ class Memory(NamedTuple):
     scratch: Array
     """(8, 3)"""
     jac: Array
+    gap_noise: Array
+    """Process noise of a gap (4,)."""
+    measured: BoolArray
+    """Whether a foot has measured anything since the start (1,)."""
 
 
 class Out(NamedTuple):
@@ -101,11 +111,12 @@ def _example(legs: int = 1) -> tuple[Model, Memory, Out]:
     m3, row = np.zeros((3, 3)), np.zeros(3)
     model = Model(
         np.zeros((legs, 4, 3)), np.zeros((legs, 3)), np.zeros((legs, 3, 10)), row, m3, row, np.zeros(4),
-        np.zeros((legs, 3, 3)), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True, 0,
+        np.zeros((legs, 3, 3)), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, True, True, 0.0, 0.0, 0.0, 0,
     )  # fmt: skip
     memory = Memory(
         m3, m3, m3, m3, np.zeros(legs, np.bool_), np.zeros((1, 1, 1)), np.zeros((1, 2), np.int64),
-        np.zeros(legs, np.bool_), row, row, row, row, row, m3, m3, m3, m3,
+        np.zeros(legs, np.bool_), row, row, row, row, row, m3, m3, m3, m3, row,
+        np.zeros(1, np.bool_),
     )  # fmt: skip
     out = Out(m3, m3, m3, np.zeros((1, 2, 3)), np.zeros((1, 3, 3)), np.zeros((1, 6, 6)), np.zeros(1, np.uint32), m3 > 0)
     return model, memory, out
@@ -204,6 +215,29 @@ def _take_leg(
     return slips
 
 
+@compiled(numba.void(_MODEL, _MEMORY, numba.float64))
+def _bridge_gap(model: Model, memory: Memory, dt: float) -> None:
+    """Nothing is known of the last `dt` seconds: let go of the feet, hold the velocity, and become less sure."""
+    R, b = memory.R, memory.b
+    for leg in range(memory.active.size):
+        if memory.active[leg]:
+            correction.remove_foot(memory.P, memory.active, leg)
+        memory.contact[leg] = False
+        memory.waiting[leg] = 0.0
+        memory.dq[3 * leg] = math.nan
+    # An IMU that feels nothing but gravity, and densities whose variance over the step is (rate dt)^2 and (accel dt)^2.
+    gyro, accel = memory.scratch[6], memory.scratch[7]
+    for i in range(3):
+        gyro[i] = b[0, i]
+        accel[i] = b[1, i] - model.gravity * R[2, i]
+    memory.gap_noise[0], memory.gap_noise[1] = model.gap_rate * math.sqrt(dt), model.gap_accel * math.sqrt(dt)
+    memory.gap_noise[2], memory.gap_noise[3] = model.noise[2], model.noise[3]
+    propagation.propagate(
+        R, memory.x, b, memory.P, memory.active, memory.work, memory.slots, memory.gap_noise, memory.walk, memory.roll,
+        gyro, accel, model.gravity, dt, model.exact_mean, model.exact_phi,
+    )  # fmt: skip
+
+
 @compiled(numba.uint32(_MODEL, _MEMORY, numba.float64, _V, _V, _V, _V, _V, _V, _FLAG_ROW))
 def step_kernel(
     model: Model, memory: Memory, dt: float, gyro: Array, accel: Array, q: Array, dq: Array,
@@ -213,7 +247,10 @@ def step_kernel(
     R, x, b, P, active = memory.R, memory.x, memory.b, memory.P, memory.active
     work, slots, contact = memory.work, memory.slots, memory.contact
     Rbi = model.imu_rotation
-    health = 0
+    health = 0 if memory.measured[0] else STARTING
+    if dt > model.max_gap:
+        _bridge_gap(model, memory, dt)
+        return health | TIME_GAP | NO_MEASUREMENT
     for i in range(3):
         memory.scratch[0, i] = (
             Rbi[i, 0] * (gyro[0] - b[0, 0]) + Rbi[i, 1] * (gyro[1] - b[0, 1]) + Rbi[i, 2] * (gyro[2] - b[0, 2])
@@ -240,7 +277,15 @@ def step_kernel(
             standing += 1
         elif contact[leg]:
             correction.add_foot(R, x, P, active, leg, memory.feet[leg], model.kin_cov[leg])
-    return health if standing > 0 else health | NO_MEASUREMENT
+    if standing > 0:
+        memory.measured[0] = True
+    else:
+        health |= NO_MEASUREMENT
+    speed2 = x[0, 0] * x[0, 0] + x[0, 1] * x[0, 1] + x[0, 2] * x[0, 2]
+    # Written so that a nan counts as diverged too.
+    if not (speed2 < MAX_SPEED * MAX_SPEED and P[3, 3] + P[4, 4] + P[5, 5] < MAX_STD * MAX_STD):
+        health |= DIVERGED
+    return health
 
 
 @compiled(numba.void(_MODEL, _MEMORY, _OUT, numba.int64, _V, numba.uint32))

@@ -47,6 +47,12 @@ class Options:
     """Integrate the turning of the body within a step. False holds the orientation, as older filters do."""
     exact_phi: bool = True
     """Keep every term of the transition matrix. False keeps those of first order in the step."""
+    max_gap: float = 0.1
+    """A longer step, s, is a gap: feet are dropped, velocity is held, and its uncertainty grows as follows."""
+    gap_accel: float = 2.0
+    """How hard the body may have accelerated in a gap, m/s^2."""
+    gap_rate: float = 1.0
+    """How fast it may have turned, rad/s."""
 
 
 @dataclass(frozen=True)

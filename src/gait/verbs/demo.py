@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ class Options(Common):
 
 def run(options: Options) -> Outcome:
     """Run every method on the sample."""
+    if sys.stderr.isatty() and not options.json:
+        print("starting; the first run compiles the filters, which takes about a minute", file=sys.stderr)
     from gait.evaluate import summary
     from gait.filters import BASELINES, ContactAidedFilter
     from gait.log import Log
