@@ -128,7 +128,7 @@ def test_planned_forces_carry_the_robot_inside_the_friction_pyramid(mu: float) -
 def test_joint_targets_carry_the_stance_torque(go1: Robot) -> None:
     kp, kd = 40.0, 1.0
     height = -float(go1.feet(go1.q_stand)[:, 2].mean())
-    controller = Controller(go1, find_gait("stand"), kp, kd, 0.004, ControllerConfig(height=height))
+    controller = Controller(go1, "stand", kp, kd, 0.004, ControllerConfig(height=height))
     q, still = go1.q_stand, np.zeros(12)
     for _ in range(3):
         q_des = controller.step(q, still, np.array([1.0, 0, 0, 0]), np.zeros(3), np.zeros(3)).ravel()

@@ -1,11 +1,13 @@
 """It really walks: short episodes of every gait, what the record says about them, and that they can be repeated."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
-from gait import GaitError, Robot
+from gait import GaitError, Robot, robots
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
 pytest.importorskip("daqp", reason="daqp comes with the sim extra")
@@ -50,6 +52,36 @@ def test_trot_goes_backwards_sideways_and_round_bends(command: dict) -> None:
     assert episode.fell_at is None
     assert figures(episode).speed_ratio == pytest.approx(1.0, abs=0.1)
     assert episode.omega_b[:, 2].mean() == pytest.approx(command.get("yaw_rate", 0.0), abs=0.05)
+
+
+def go1_with_legs(folder: Path, **legs: str) -> Path:
+    """The Go1 with its legs renamed, in this order: new name = name in the Go1."""
+    tree = yaml.safe_load(Path(robots.__file__).with_name("go1.yaml").read_text())
+    tree["legs"] = {name: tree["legs"][old] for name, old in legs.items()}
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump(tree, sort_keys=False))
+    return path
+
+
+@pytest.mark.parametrize(("pattern", "together"), [("trot", ((0, 2), (1, 3))), ("bound", ((1, 2), (0, 3)))])
+def test_a_gait_goes_by_the_places_of_the_legs_not_by_their_order(
+    pattern: str, together: tuple[tuple[int, int], ...], tmp_path: Path
+) -> None:
+    robot = go1_with_legs(tmp_path, lh="RL", lf="FL", rf="FR", rh="RR")
+    episode = walk(pattern, seconds=2.0, robot=str(robot))
+    assert episode.fell_at is None
+    for a, b in together:
+        assert (episode.contact[:, a] == episode.contact[:, b]).mean() > 0.9
+    assert (episode.contact[:, 0] == episode.contact[:, 1]).mean() < 0.3
+    assert figures(episode).pair_agreement > 0.9
+
+
+def test_a_robot_without_a_leg_at_each_corner_is_one_sentence(tmp_path: Path) -> None:
+    for legs in ({"a": "FR", "b": "FL", "c": "RL"}, {"a": "FR", "b": "FL", "c": "RL", "d": "RL"}):
+        robot = go1_with_legs(tmp_path, **legs)
+        for name in ("trot", "stationary"):
+            with pytest.raises(GaitError, match="needs four legs, one at each corner; go1 has a at .0.1881, -0.04675."):
+                run_episode(EpisodeConfig(robot=str(robot), gait=name, seconds=0.5), 0)
 
 
 def test_walk_moves_one_foot_at_a_time() -> None:

@@ -13,7 +13,7 @@ from gait.robots import Robot
 from gait.sim import body
 from gait.sim.commands import Command
 from gait.sim.footwork import feet_in_world
-from gait.sim.gaits import Gait, GaitClock, find_gait, gait_id
+from gait.sim.gaits import GaitClock, gait_id, gait_of
 from gait.sim.mpc import HORIZON, ForcePlanner, MpcWeights
 from gait.sim.observe import observe
 from gait.sim.targets import joint_targets
@@ -95,12 +95,13 @@ class Controller:
     """
 
     def __init__(
-        self, robot: Robot, gait: Gait, kp: float, kd: float, period: float, config: ControllerConfig | None = None
+        self, robot: Robot, gait_name: str, kp: float, kd: float, period: float, config: ControllerConfig | None = None
     ) -> None:
         self.config = config or ControllerConfig()
         self.robot = robot
+        gait = gait_of(gait_name, robot)
         self.clock = GaitClock(gait)
-        self.gait_id = gait_id(gait.name)
+        self.gait_id = gait_id(gait_name)
         self.period = period
         com_b, inertia = rigid_body(robot, robot.q_stand)
         self._com_b = com_b
@@ -140,7 +141,7 @@ class Controller:
     def command(self, command: Command) -> None:
         """Follow another command from now on."""
         if command.gait:
-            self.clock.switch(find_gait(command.gait))
+            self.clock.switch(gait_of(command.gait, self.robot))
             self.gait_id = gait_id(command.gait)
         self.wanted[:] = command.vx, command.vy, command.yaw_rate
         self.height = self.config.height + command.height

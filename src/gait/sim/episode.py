@@ -16,7 +16,7 @@ from gait.errors import GaitError
 from gait.robots import Robot, robot_names
 from gait.sim.commands import check_schedule
 from gait.sim.controller import Controller, ControllerConfig
-from gait.sim.gaits import STATIONARY, find_gait
+from gait.sim.gaits import STATIONARY, leg_corners
 from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
 from gait.sim.stationary import RandomTargets
 from gait.sim.stepping import (
@@ -132,6 +132,7 @@ class Simulation:
             raise GaitError("seconds and kp of an episode must be positive")
         self.config, self.seed = config, seed
         self.robot = _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)
+        leg_corners(self.robot)  # other robots do not fit the record's columns, nor the controller
         self.body = self.robot
         if config.link_scale is not None:
             self.body = scaled_robot(self.robot, np.array(config.link_scale))
@@ -167,7 +168,7 @@ class Simulation:
         if config.gait == STATIONARY:
             self.controller = RandomTargets(self.robot, config.kp, period, self.rng)
         else:
-            self.controller = Controller(self.robot, find_gait("stand"), config.kp, config.kd, period, controller)
+            self.controller = Controller(self.robot, "stand", config.kp, config.kd, period, controller)
 
     @property
     def time(self) -> float:

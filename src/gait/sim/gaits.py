@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.robots import Robot
+
+CORNERS = ("front right", "front left", "rear right", "rear left")
+"""Where the legs of a gait are, in its order."""
 
 
 @dataclass(frozen=True)
 class Gait:
-    """A periodic footfall pattern. Legs are in the order FR, FL, RR, RL."""
+    """A periodic footfall pattern. Legs are in the order of `CORNERS`; `gait_of` puts them in a robot's own."""
 
     name: str
     offsets: tuple[float, float, float, float]
@@ -53,6 +57,25 @@ def find_gait(name: str) -> Gait:
     if name not in GAITS:
         raise GaitError(f"unknown gait '{name}': choose one of {', '.join(GAITS)}")
     return GAITS[name]
+
+
+def leg_corners(robot: Robot) -> tuple[int, ...]:
+    """The corner of each of a robot's legs, as an index into `CORNERS`, by the place of its hip."""
+    hips = robot.offsets[:, 0]
+    corners = tuple(int(2 * (x < 0.0) + (y > 0.0)) for x, y in hips[:, :2])
+    # A hip on the middle line of the body is at no corner.
+    if sorted(corners) != [0, 1, 2, 3] or not hips[:, :2].all():
+        legs = ", ".join(f"{leg} at [{hip[0]:g}, {hip[1]:g}]" for leg, hip in zip(robot.leg_names, hips, strict=True))
+        raise GaitError(f"the walking controller needs four legs, one at each corner; {robot.name} has {legs}")
+    return corners
+
+
+def gait_of(name: str, robot: Robot) -> Gait:
+    """The gait of that name with its offsets and pairs in the order of a robot's own legs."""
+    gait, corners = find_gait(name), leg_corners(robot)
+    a, b, c, d = (gait.offsets[corner] for corner in corners)
+    pairs = tuple(tuple(corners.index(corner) for corner in pair) for pair in gait.pairs)
+    return replace(gait, offsets=(a, b, c, d), pairs=pairs)
 
 
 def gait_id(name: str) -> int:

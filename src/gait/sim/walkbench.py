@@ -16,7 +16,7 @@ from gait.results import Row
 from gait.robots import Robot
 from gait.sim.commands import Command, CommandRanges
 from gait.sim.episode import EpisodeConfig, RandomRanges, RawEpisode, Simulation, randomise, run_episode
-from gait.sim.gaits import find_gait
+from gait.sim.gaits import gait_of
 from gait.sim.sensors import sense
 from gait.sim.terrain import CIRCLE_RADIUS
 from gait.sim.twin import sensors_of
@@ -74,7 +74,7 @@ def walk_config(gait: str, seed: int, seconds: float, terrain: str = "flat") -> 
 def figures(episode: RawEpisode) -> WalkFigures:
     """Measure an episode."""
     contact = episode.contact
-    pairs = find_gait(episode.config.gait).pairs
+    pairs = gait_of(episode.config.gait, Robot.load(episode.config.robot)).pairs
     agree = [contact[:, pair].all(axis=1) | ~contact[:, pair].any(axis=1) for pair in pairs]
     speed = np.linalg.norm(episode.foot_vel_w[..., :2], axis=2)
     weight = episode.foot_force_w[..., 2].sum(axis=1)
