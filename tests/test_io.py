@@ -345,6 +345,29 @@ def test_wrong_lines_in_text_are_named(tmp_path: Path) -> None:
     refused(tum, "one pose")
 
 
+def test_two_clocks_that_disagree_are_refused_by_row(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    names = ["t_ns", *PLAIN]
+
+    def write(start: float, stamps: list[str]) -> None:
+        rows = [f"{round((start + 0.002 * k) * 1e9)},{t}" + ",0.5" * (len(PLAIN) - 1) for k, t in enumerate(stamps)]
+        path.write_text("\n".join([",".join(names), *rows]) + "\n")
+
+    write(0.0, ["0", "0.0020005", "0.004"])
+    assert open_log(path).t.tolist() == [0.0, 0.0020005, 0.004], "rounding is no disagreement, and t wins"
+    write(0.0, ["0", "0.002", "0.0041"])
+    refused(path, "tells two times at row 2, t = 0.004100000 s but t_ns = 4000000: remove the wrong column")
+    write(1.7e9, ["0", "0.002", "0.004"])
+    refused(path, "tells two times at row 0")
+    write(0.0, ["0", "nan", "0.004"])
+    refused(path, "field t is nan at row 1")
+    make_log(t=np.arange(50) * 0.002).save(tmp_path / "log.npz")
+    with np.load(tmp_path / "log.npz") as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    np.savez(tmp_path / "log.npz", **{**arrays, "t": arrays["t"] + 1.0})
+    refused(tmp_path / "log.npz", "tells two times at row 0")
+
+
 def test_an_unknown_column_is_told_with_the_fix(tmp_path: Path) -> None:
     path = plain_csv(tmp_path / "log.csv", [*PLAIN, "note"])
     fix = r'remove it, or leave it out in Python with gait.io.read_csv\(path, columns=\{"note": None\}\)$'

@@ -7,6 +7,9 @@ import numpy as np
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
 
+ROUNDING = 1e-6
+"""Seconds that `t` and `t_ns` of a row may differ by: `t` may have been written with no more than six decimals."""
+
 _NS = 1_000_000_000
 _EXACT = 2**53
 _SECONDS = float(2**63 // _NS)
@@ -37,12 +40,31 @@ def pack(t: Array) -> dict[str, AnyArray]:
 
 
 def unpack(columns: dict[str, AnyArray], where: str) -> Array:
-    """Take the time columns out of `columns` and return the seconds: `t` if it is there, else from `t_ns`."""
+    """Take the time columns out of `columns` and return the seconds: `t` if it is there, else from `t_ns`.
+
+    Raises:
+        GaitError: if there is no time, or both columns are there and tell different times.
+    """
     ns, t = columns.pop("t_ns", None), columns.pop("t", None)
-    if t is not None:
-        return t
     if ns is None:
-        raise GaitError(f"{where} has no time: it needs t (seconds) or t_ns (whole nanoseconds)")
+        if t is None:
+            raise GaitError(f"{where} has no time: it needs t (seconds) or t_ns (whole nanoseconds)")
+        return t
     if ns.dtype.kind not in "iu" or ns.ndim != 1:
         raise GaitError(f"{where}: t_ns must be one whole number of nanoseconds per row")
-    return from_ns(ns)
+    if t is None:
+        return from_ns(ns)
+    # Other shapes and types of t are the record's own to refuse.
+    if t.shape == ns.shape and t.dtype.kind == "f":
+        _refuse_two_times(t, ns, where)
+    return t
+
+
+def _refuse_two_times(t: Array, ns: AnyArray, where: str) -> None:
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(t - from_ns(ns)) > ROUNDING + 4.0 * np.spacing(np.abs(t))
+    if apart.any():
+        row = int(np.argmax(apart))
+        raise GaitError(
+            f"{where} tells two times at row {row}, t = {t[row]:.9f} s but t_ns = {ns[row]}: remove the wrong column"
+        )
