@@ -151,7 +151,8 @@ def bad_commands(folder: Path) -> dict[str, list[object]]:
         "there is no folder": ["convert", folder / "log.npz", folder / "none" / "out.npz"],
         "the log has no quat_wb_wxyz": ["eval", folder / "blind.npz", folder / "path.npz"],
         "holds a Log, not a Trajectory": ["eval", folder / "log.npz", folder / "log.npz"],
-        "leaves 0 rows": ["convert", folder / "log.npz", out, "--start", "99"],
+        "from 99 s to the end leaves 0 rows": ["convert", folder / "log.npz", out, "--start", "99"],
+        "--max-gap. is 0 s: give one above 0": ["eval", folder / "log.npz", folder / "path.npz", "--max-gap", "0"],
     }
 
 

@@ -214,8 +214,14 @@ def test_slice_is_half_open() -> None:
     np.testing.assert_array_equal(part.t, log.t[5:10])
     np.testing.assert_array_equal(part.foot_vel_w, log.foot_vel_w[5:10])
     assert log.slice() == log
-    with pytest.raises(GaitError, match="leaves 0 rows: the log runs from 0 to 0.098 s"):
-        log.slice(5.0)
+    spans = {
+        "from 5 s to the end leaves 0 rows: the log runs from 0 to 0.098 s, choose": (5.0, None),
+        "from the start to 0.001 s leaves 1 rows": (None, 0.001),
+        "from 0.02 s to 0.01 s leaves 0 rows": (0.02, 0.01),
+    }
+    for message, span in spans.items():
+        with pytest.raises(GaitError, match=message):
+            log.slice(*span)
 
 
 def test_resample_interpolates_signals_holds_contact_and_turns_rotations() -> None:
@@ -257,6 +263,11 @@ def test_resample_refuses_gaps_and_nonsense() -> None:
     assert log.gaps() == [(29, pytest.approx(0.402))]
     with pytest.raises(GaitError, match=r"gap of 0.402 s after row 29 \(t = 0.058 s\), more than 0.1 s"):
         log.resample(100.0)
+    with pytest.raises(GaitError, match=r"log.slice, or --start and --end .*\(max_gap, --max-gap\)$"):
+        log.require_no_gaps()
+    for limit in (0.0, -1.0, np.nan):
+        with pytest.raises(GaitError, match=r"longest gap to allow \(max_gap, --max-gap\) is .*: give one above 0"):
+            log.resample(100.0, max_gap=limit)
     assert len(log.resample(100.0, max_gap=1.0)) == 50
     assert log.slice(t1=0.06).gaps() == []
     for rate in (0.0, -1.0, np.nan, np.inf, 0.001):

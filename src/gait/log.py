@@ -154,10 +154,13 @@ class Log(Record):
 
     def require_no_gaps(self, longer_than: float = MAX_GAP) -> None:
         """Raise if the clock pauses for longer than this, s."""
+        if not longer_than > 0.0:
+            raise GaitError(f"the longest gap to allow (max_gap, --max-gap) is {longer_than:g} s: give one above 0")
         for row, length in self.gaps(longer_than):
             raise GaitError(
                 f"the log has a gap of {length:.3g} s after row {row} (t = {self.t[row]:.9g} s), more than"
-                f" {longer_than:g} s: take the part before or after it with slice, or allow it with a larger max_gap"
+                f" {longer_than:g} s: take the part before or after it (log.slice, or --start and --end of"
+                " gait convert), or allow longer gaps (max_gap, --max-gap)"
             )
 
     def slice(self, t0: float | None = None, t1: float | None = None) -> Log:
@@ -165,9 +168,11 @@ class Log(Record):
         first = 0 if t0 is None else int(np.searchsorted(self.t, t0))
         last = len(self) if t1 is None else int(np.searchsorted(self.t, t1))
         if last - first < 2:
+            start = "the start" if t0 is None else f"{t0:.9g} s"
+            end = "the end" if t1 is None else f"{t1:.9g} s"
             raise GaitError(
-                f"slice from {t0} to {t1} s leaves {max(last - first, 0)} rows: the log runs from"
-                f" {self.t[0]:.9g} to {self.t[-1]:.9g} s and two rows are needed"
+                f"the part from {start} to {end} leaves {max(last - first, 0)} rows: the log runs from"
+                f" {self.t[0]:.9g} to {self.t[-1]:.9g} s, choose a part of it with two rows or more"
             )
         return self._each(lambda _, array: np.asarray(array[first:last]))
 
@@ -322,6 +327,7 @@ def _find(wanted: Sequence[str], present: Sequence[str], kind: str, robot: str) 
         near = [name for name in present if missing[0] in name or name in missing[0]]
         fix = f"log.rename({{'{near[0] if near else '...'}': '{missing[0]}'}})"
         raise GaitError(
-            f"the log has no {kind} '{missing[0]}' that {robot} needs; it has {', '.join(present)}: rename with {fix}"
+            f"the log has no {kind} '{missing[0]}' that {robot} needs; it has {', '.join(present)}: rename it in a CSV,"
+            f" or in Python with {fix}"
         )
     return [present.index(name) for name in wanted]
