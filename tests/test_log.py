@@ -206,6 +206,8 @@ def test_reorder_lists_the_choices_and_rename_follows_them() -> None:
     assert legless.reorder("go1").leg_names == robot.leg_names
     with pytest.raises(GaitError, match="no joint or leg 'FR_knee'"):
         log.rename({"FR_knee": "x"})
+    with pytest.raises(GaitError, match=r"no joint or leg 'nope': the joints and legs are FR_hip, .*, RL$"):
+        log.rename({"nope": "x"})
 
 
 def test_slice_is_half_open() -> None:
@@ -272,6 +274,11 @@ def test_resample_refuses_gaps_and_nonsense() -> None:
     assert log.slice(t1=0.06).gaps() == []
     for rate in (0.0, -1.0, np.nan, np.inf, 0.001):
         with pytest.raises(GaitError, match="cannot resample"):
+            make_log().resample(rate)
+    for rate in (1.05e9, 1e12, 1e308):
+        with pytest.raises(
+            GaitError, match=r"cannot resample 0.098 s .* more than 100 million rows, give a lower rate"
+        ):
             make_log().resample(rate)
 
 

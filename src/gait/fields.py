@@ -86,13 +86,15 @@ TRAJECTORY_FIELDS = (
 )
 
 
-def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, noun: str = "field") -> None:
+def refuse_unknown(
+    names: Iterable[str], known: Iterable[str], what: str, noun: str = "field", nouns: str | None = None
+) -> None:
     """Raise if a name is not one of the known ones, with the nearest one as the fix."""
     known = list(known)
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"the {noun}s are {', '.join(known)}"
+            hint = f"did you mean {near[0]}?" if near else f"the {nouns or noun + 's'} are {', '.join(known)}"
             raise GaitError(f"{what} has no {noun} '{name}': {hint}")
 
 

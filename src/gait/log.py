@@ -30,6 +30,9 @@ _NAME = re.compile(r'[^\s,"#]+')
 MAX_GAP = 0.1
 """A pause between samples longer than this (s) is a gap: nothing sound can be interpolated or integrated over it."""
 
+MOST_ROWS = 100_000_000
+"""Resampling to more rows is refused: it would be two days at 500 Hz and tens of gigabytes, so the rate is a slip."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Log(Record):
@@ -199,7 +202,8 @@ class Log(Record):
 
     def rename(self, names: Mapping[str, str]) -> Log:
         """The same data with joints or legs renamed: old name to new name, as `reorder` needs them."""
-        refuse_unknown(names, [*self.joint_names, *self.leg_names], "the log", "joint or leg")
+        known = [*self.joint_names, *self.leg_names]
+        refuse_unknown(names, known, "the log", "joint or leg", "joints and legs")
         return self.replace(
             joint_names=[names.get(name, name) for name in self.joint_names],
             leg_names=[names.get(name, name) for name in self.leg_names],
@@ -221,6 +225,11 @@ class Log(Record):
         # Stamps a hair apart are one instant: rounding must neither drop the last sample nor look one sample back.
         # Seconds since 1970 are themselves rounded to 0.2 us.
         hair = max(1e-6 / max(rate, self.rate), 4.0 * float(np.spacing(np.abs(self.t).max())))
+        if (self.duration + hair) * rate >= MOST_ROWS:
+            raise GaitError(
+                f"cannot resample {self.duration:g} s of data to {rate:g} Hz: that is more than"
+                f" {MOST_ROWS // 1_000_000} million rows, give a lower rate or a shorter part"
+            )
         count = int(np.floor((self.duration + hair) * rate)) + 1
         if count < 2:
             raise GaitError(f"cannot resample {self.duration:g} s of data to {rate} Hz: give a higher rate")
