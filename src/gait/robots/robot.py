@@ -205,6 +205,8 @@ def _parse(tree: object, source: str) -> Robot:
     per_leg = {key: _numbers(joints[key], 3, f"joints.{key}", source) for key in _SCHEMA["joints"]}
     if not (per_leg["lower"] < per_leg["upper"]).all():
         raise GaitError(f"{source}: every joints.lower must be below its joints.upper")
+    if not ((per_leg["lower"] <= per_leg["stand"]) & (per_leg["stand"] <= per_leg["upper"])).all():
+        raise GaitError(f"{source}: `joints.stand` must lie between joints.lower and joints.upper")
     joint_labels = _joint_labels(leg["joints"], source)
     signs = _axis_signs(leg["axes"], source)
     chain = [_numbers(shifts[key], 3, f"leg.offsets.{key}", source) for key in _LINKS]
