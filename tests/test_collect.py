@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
-from gait import GaitError, Log, quaternions
+from gait import GaitError, Log, quaternions, robots
 from gait.cli import main
 from gait.sim import collect as module
 from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, Progress, collect, draw_episode
@@ -339,6 +340,29 @@ def test_the_twin_keeps_its_own_body_whatever_is_drawn() -> None:
 def test_bad_settings_are_one_sentence(change: dict[str, object], sentence: str) -> None:
     with pytest.raises(GaitError, match=sentence):
         replace(QUICK, **change)
+
+
+def edited_go1(path: Path, **changes: object) -> str:
+    """The Go1's YAML file with other entries."""
+    tree = yaml.safe_load(Path(robots.__file__).with_name("go1.yaml").read_text())
+    path.write_text(yaml.safe_dump({**tree, **changes}, sort_keys=False))
+    return str(path)
+
+
+def test_a_robot_that_cannot_be_simulated_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    three = edited_go1(tmp_path / "three.yaml", legs={"a": [0.2, -0.1, 0], "b": [0.2, 0.1, 0], "c": [-0.2, 0.1, 0]})
+    wrong = edited_go1(tmp_path / "wrong.yaml", colour="red")
+    for robot, sentence in (
+        ("spot", "unknown robot 'spot': choose one of go1"),
+        (three, "the walking controller needs four legs, one at each corner; go1 has a at"),
+        (wrong, "unknown key 'colour'"),
+    ):
+        assert main(["sim", "--robot", robot, "--episodes", "1", "--out", str(tmp_path / "out")]) == 1
+        err = capsys.readouterr().err
+        assert sentence in err and "are safe" not in err and err.count("\n") == 1
+        assert not (tmp_path / "out").exists()
 
 
 def test_other_settings_in_the_same_folder_are_refused(reference: Path) -> None:

@@ -25,7 +25,7 @@ from gait.robots import Robot
 from gait.sim.commands import Command, random_schedule
 from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, run_episode
 from gait.sim.feedback import feedback_of
-from gait.sim.gaits import STATIONARY, find_gait
+from gait.sim.gaits import STATIONARY, find_gait, leg_corners
 from gait.sim.plan import CollectConfig
 from gait.sim.sensors import sense
 from gait.sim.store import Store
@@ -179,6 +179,8 @@ def collect(
     """
     if workers < 1:
         raise GaitError(f"workers must be 1 or more, got {workers}")
+    # A robot that cannot walk must be known before anything is written.
+    leg_corners(Robot.load(config.robot))
     store = Store(Path(out), {"version": __version__, **asdict(config)})
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
