@@ -97,6 +97,12 @@ def test_a_robot_by_object_by_path_and_unknown_to_us(tmp_path: Path) -> None:
     copied = tmp_path / "mine.yaml"
     copied.write_text(yaml.read_text().replace("name: go1", "name: mine"))
     assert make_log(robot=copied).robot == make_log(robot=str(copied)).robot == "mine"
+    mine = make_log(robot=copied)
+    with pytest.raises(GaitError, match="robot 'mine' by name only.*: give the path of its YAML file or a Robot"):
+        mine.reorder(mine.robot)
+    with pytest.raises(GaitError, match="unknown robot 'spot': choose one of go1"):
+        mine.reorder("spot")
+    assert mine.reorder(copied) is mine.reorder(Robot.load(copied)) is mine, "names that match need no change"
     copied.write_text(copied.read_text().replace("name: mine", "name: other"))
     assert make_log(robot=copied).robot == "other", "an edited file is read again"
     named = make_log(robot=str(tmp_path / "secret.yaml"), leg_names=robot.leg_names, joint_names=robot.joint_names)

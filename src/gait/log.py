@@ -185,9 +185,18 @@ class Log(Record):
         Joints the robot does not have (an arm, say) are left out. Legs matter only where a field runs over legs.
 
         Args:
-            robot: name of a robot, the path of its YAML file, or a `Robot`.
+            robot: name of a robot that ships with gait, the path of a YAML file, or a `Robot`. The log's own
+                `robot` is a name and no path: of a robot of your own, give one of the other two.
         """
-        name, legs, joints = _resolve_names(robot, None, None)
+        try:
+            name, legs, joints = _resolve_names(robot, None, None)
+        except GaitError:
+            if robot != self.robot:
+                raise
+            raise GaitError(
+                f"the log knows its robot '{robot}' by name only, and gait ships none of that name: give the path of"
+                " its YAML file or a Robot (in Python), or leave the order as it is"
+            ) from None
         if (name, legs, joints) == (self.robot, self.leg_names, self.joint_names):
             return self
         by_axis = {"joint": _find(joints, self.joint_names, "joint", name)}
