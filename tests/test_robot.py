@@ -187,11 +187,11 @@ def test_two_legs_work(tmp_path: Path) -> None:
         (lambda tree: tree["joints"].update(lower=[9, 9, 9]), "below its joints.upper"),
         (
             lambda tree: tree["joints"].update(stand=[0.0, 0.8, -3.0]),
-            "`joints.stand` must lie between joints.lower and",
+            "`joints.stand` must lie between",
         ),
         (
             lambda tree: tree["joints"].update(stand=[1.0, 0.8, -1.5]),
-            "`joints.stand` must lie between joints.lower and",
+            "`joints.stand` must lie between",
         ),
         (lambda tree: tree["imu"].update(quat_wxyz=[2, 0, 0, 0]), "length 1"),
         (lambda tree: tree.update(legs={}), "`legs` must map"),
