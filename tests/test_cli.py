@@ -100,6 +100,29 @@ def test_convert_a_trajectory_to_tum(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "are for logs only" in capsys.readouterr().err and not (tmp_path / "x.npz").exists()
 
 
+def test_convert_tells_what_it_wrote(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for ending, kind in (("csv", "Log"), ("tum", "Trajectory")):
+        out = log_path.with_suffix(f".{ending}")
+        assert main(["convert", str(log_path), str(out)]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith(f"{kind} {out}\n") and re.search(r"rows +600 ", text)
+        assert ("robot" in text) == (kind == "Log"), "poses know no robot"
+
+
+def test_eval_suggests_a_next_command_that_does_something(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def following(*args: object) -> str:
+        assert main([str(word) for word in ("eval", log_path, *args)]) == 0
+        return capsys.readouterr().out.split("next: gait ")[1].strip()
+
+    log, tum, npz = open_log(log_path), log_path.with_name("est.tum"), log_path.with_name("my est.npz")
+    log.save(tum)
+    open_trajectory(tum).save(npz)
+    assert following(npz) == f"convert '{npz}' '{npz.with_suffix('.tum')}'"
+    assert following(tum) == f"eval {log_path} {tum} --alignment first"
+    assert following(tum, "--alignment", "first") == f"eval {log_path} {tum} --alignment yaw"
+    assert main(following(tum).split()) == 0, "the next command must work as it stands"
+
+
 def test_eval_prints_the_metrics(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = open_log(log_path)
     estimate = log_path.with_name("estimate.npz")

@@ -35,7 +35,8 @@ def run(options: Options) -> Outcome:
     """Read, change, write."""
     from gait import describe
     from gait.errors import GaitError
-    from gait.io import open_any, save
+    from gait.io import format_for, open_any, save
+    from gait.io.tum import Tum
     from gait.log import Log
 
     record = open_any(options.input)
@@ -50,6 +51,9 @@ def run(options: Options) -> Outcome:
     elif any(change is not None for change in changes):
         raise GaitError(f"{options.input} holds a Trajectory: --robot, --start, --end and --rate are for logs only")
     save(record, options.output)
+    if isinstance(record, Log) and isinstance(format_for(options.output), Tum):
+        # Less than the log went into the file: show what is there.
+        record = open_any(options.output)
     return Outcome(
         describe.overview(record),
         title=f"{record.KIND} {options.output}",

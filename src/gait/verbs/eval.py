@@ -42,9 +42,13 @@ def run(options: Options) -> Outcome:
         contact = truth.contact if truth.foot_vel_w is not None else None
     window = options.seconds if min(truth.duration, estimate.duration) >= options.seconds else None
     rows = summary(estimate, truth, contact=contact, alignment=options.alignment, seconds=window)
-    tum = shlex.quote(str(options.estimate.with_suffix(".tum")))
-    return Outcome(
-        rows,
-        title=f"{options.estimate} against {options.truth}",
-        next=f"gait convert {shlex.quote(str(options.estimate))} {tum}",
-    )
+    return Outcome(rows, title=f"{options.estimate} against {options.truth}", next=_next(options))
+
+
+def _next(options: Options) -> str:
+    """Poses for other tools; where they came from such a file, the drift without the help of an alignment."""
+    truth, estimate = (shlex.quote(str(path)) for path in (options.truth, options.estimate))
+    if options.estimate.suffix.lower() not in (".tum", ".txt"):
+        return f"gait convert {estimate} {shlex.quote(str(options.estimate.with_suffix('.tum')))}"
+    other = "yaw" if options.alignment == "first" else "first"
+    return f"gait eval {truth} {estimate} --alignment {other}"
