@@ -375,6 +375,28 @@ def test_other_settings_in_the_same_folder_are_refused(reference: Path) -> None:
     assert contents(reference) == before
 
 
+def test_a_robot_file_that_changed_is_refused(tmp_path: Path) -> None:
+    file, folder = tmp_path / "mine.yaml", tmp_path / "out"
+    config = replace(QUICK, episodes=1, robot=edited_go1(file))
+    collect(config, folder)
+    file.write_text(f"# A comment changes nothing.\n{file.read_text()}")
+    assert collect(config, folder).resumed == 1
+    before = contents(folder)
+    edited_go1(file, imu={"position": [0.1, 0.0, 0.0], "quat_wxyz": [1.0, 0.0, 0.0, 0.0]})
+    with pytest.raises(GaitError, match="a robot that .*mine.yaml no longer describes: choose another folder"):
+        collect(replace(config, episodes=2), folder)
+    assert contents(folder) == before
+
+
+def test_a_collection_from_before_robots_had_a_digest_goes_on(tmp_path: Path, reference: Path) -> None:
+    collect(replace(QUICK, episodes=1), tmp_path)
+    settings = json.loads((tmp_path / "collection.json").read_text())
+    assert len(settings.pop("robot_sha256")) == 64
+    (tmp_path / "collection.json").write_text(json.dumps(settings, indent=2) + "\n")
+    assert collect(QUICK, tmp_path).resumed == 1
+    assert contents(tmp_path) == contents(reference)
+
+
 def test_folders_that_cannot_be_used_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     for folder in (tmp_path / "file", Path("/proc/gait-collection")):

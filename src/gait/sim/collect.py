@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
+import json
 import multiprocessing
 import os
 import signal
@@ -18,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
+from gait import robots
 from gait._version import __version__
 from gait.errors import GaitError
 from gait.robots import Robot
@@ -28,7 +31,7 @@ from gait.sim.feedback import feedback_of
 from gait.sim.gaits import STATIONARY, find_gait, leg_corners
 from gait.sim.plan import CollectConfig
 from gait.sim.sensors import sense
-from gait.sim.store import Store
+from gait.sim.store import ROBOT_DIGEST, Store
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
 from gait.sim.twin import body_of, sensors_of
 
@@ -157,6 +160,16 @@ def _index_row(number: int, attempt: int, raw: RawEpisode, path: Path) -> dict[s
     }
 
 
+def robot_digest(name_or_path: str) -> str:
+    """SHA-256 of what a robot's YAML file says; comments and layout do not count."""
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml"):
+        path = Path(robots.__file__).with_name(f"{name_or_path}.yaml")
+    tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    # The order of the legs counts, so keys stay as they are.
+    return hashlib.sha256(json.dumps(tree, default=str).encode()).hexdigest()
+
+
 def collect(
     config: CollectConfig,
     out: str | Path,
@@ -181,7 +194,7 @@ def collect(
         raise GaitError(f"workers must be 1 or more, got {workers}")
     # A robot that cannot walk must be known before anything is written.
     leg_corners(Robot.load(config.robot))
-    store = Store(Path(out), {"version": __version__, **asdict(config)})
+    store = Store(Path(out), {"version": __version__, **asdict(config), ROBOT_DIGEST: robot_digest(config.robot)})
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
 

@@ -20,6 +20,8 @@ from gait.io.atomic import atomic_path
 
 SETTINGS, INDEX = "collection.json", "index.jsonl"
 FORMAT = 1
+ROBOT_DIGEST = "robot_sha256"
+"""Setting that tells two robots of one name apart; collections made before there was one lack it."""
 
 
 class Store:
@@ -148,6 +150,13 @@ def _compare(folder: Path, present: Mapping[str, Any], wanted: Mapping[str, Any]
         old, new = present.get(key), wanted.get(key)
         if old == new or (key == "episodes" and isinstance(old, int) and isinstance(new, int) and old < new):
             continue
+        if key == ROBOT_DIGEST:
+            if old is None:
+                continue
+            raise GaitError(
+                f"{folder} holds a collection of a robot that {wanted.get('robot')} no longer describes:"
+                " choose another folder, or undo the changes of the robot's file"
+            )
         raise GaitError(
             f"{folder} holds a collection with {key} = {old}, not {new}:"
             " choose another folder, or repeat its settings to go on with it"
