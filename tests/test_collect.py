@@ -80,6 +80,17 @@ def test_episodes_do_not_depend_on_those_before(reference: Path, tmp_path: Path)
     assert end.resumed == 1 and contents(tmp_path) == contents(reference)
 
 
+def test_damaged_episodes_are_made_again(reference: Path, tmp_path: Path) -> None:
+    collect(replace(QUICK, episodes=3), tmp_path)
+    cut, flipped = tmp_path / "episode_00000.npz", tmp_path / "episode_00002.npz"
+    cut.write_bytes(cut.read_bytes()[:-100])
+    damaged = bytearray(flipped.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    flipped.write_bytes(damaged)
+    end = collect(QUICK, tmp_path)
+    assert end.resumed == 1 and contents(tmp_path) == contents(reference)
+
+
 def test_a_failure_keeps_what_was_written(reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = module.record_episode
 

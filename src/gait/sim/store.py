@@ -10,6 +10,7 @@ collection costs at most the episodes in flight.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,11 +50,18 @@ class Store:
             raise GaitError(f"{folder} has an {INDEX} but no {SETTINGS}: choose another folder")
         self.rows: dict[int, dict[str, Any]] = {}
         """The finished episodes by number."""
-        for row in read_index(folder, missing_ok=True):
-            if (folder / row["file"]).is_file():
+        listed = read_index(folder, missing_ok=True)
+        for row in listed:
+            if _is_whole(folder / row["file"], row):
                 self.rows[int(row["episode"])] = row
-        if present != wanted:
-            _write_text(folder / SETTINGS, json.dumps(wanted, indent=2) + "\n")
+        try:
+            if len(self.rows) < len(listed):
+                # Whoever reads the index meanwhile must not be sent to a file that is lost or damaged.
+                self._rewrite()
+            if present != wanted:
+                _write_text(folder / SETTINGS, json.dumps(wanted, indent=2) + "\n")
+        except OSError as error:
+            raise GaitError(f"cannot write to {folder}: {_reason(error)}") from None
 
     def path(self, episode: int) -> Path:
         """Where the Log of an episode goes."""
@@ -119,6 +127,15 @@ def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, A
         elif number < len(lines):
             raise GaitError(f"{path} is damaged at line {number}: remove that line and run the command again")
     return [rows[number] for number in sorted(rows)]
+
+
+def _is_whole(path: Path, row: Mapping[str, Any]) -> bool:
+    """Whether an episode's file is there and as it was written."""
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return False
+    return bool(row.get("sha256", found) == found)
 
 
 def _parse(line: str) -> dict[str, Any] | None:
