@@ -215,21 +215,51 @@ def test_ctrl_c_keeps_every_finished_episode(tmp_path: Path) -> None:
     check_resumed(folder)
 
 
-def test_a_killed_collection_resumes_and_leaves_no_workers(tmp_path: Path) -> None:
-    folder = tmp_path / "killed"
-    process = start_collecting(folder, "--workers", "2")
-    wait_for_episodes(process, folder, 2)
-    process.kill()
-    process.communicate(timeout=60)
+def wait_until_gone(process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 30.0
     while True:
         try:
             # The session's process group is empty once the workers have followed their parent.
             os.killpg(process.pid, 0)
         except ProcessLookupError:
-            break
+            return
         assert time.monotonic() < deadline, "workers outlived the collection"
         time.sleep(0.1)
+
+
+def descendants(process: subprocess.Popen[str]) -> list[str]:
+    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks at the processes in /proc")
+@pytest.mark.parametrize("working", [False, True])
+def test_ctrl_c_stops_workers_at_once_without_a_word_from_them(working: bool, tmp_path: Path) -> None:
+    """On a terminal Ctrl-C reaches every process; here while workers start, and amid episodes that take minutes."""
+    folder = tmp_path / "stopped"
+    process = start_collecting(folder, "--workers", "2", "--seconds", "3600")
+    deadline = time.monotonic() + 240.0
+    while len(descendants(process)) < 3:  # two workers, and multiprocessing's own helper
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    if working:
+        time.sleep(8.0)
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(0.05)
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and out == ""
+    assert err.count("\n") == 1 and f"0 of 400 episodes are safe in {folder}" in err
+    wait_until_gone(process)
+
+
+def test_a_killed_collection_resumes_and_leaves_no_workers(tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    process = start_collecting(folder, "--workers", "2")
+    wait_for_episodes(process, folder, 2)
+    process.kill()
+    process.communicate(timeout=60)
+    wait_until_gone(process)
     check_resumed(folder)
 
 

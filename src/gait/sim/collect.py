@@ -6,13 +6,9 @@ import contextlib
 import hashlib
 import itertools
 import json
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -34,6 +30,8 @@ from gait.sim.sensors import sense
 from gait.sim.store import ROBOT_DIGEST, Store
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
 from gait.sim.twin import body_of, sensors_of
+from gait.sim.workers import hold_ctrl_c, worker_pool
+from gait.sim.workers import prepare_worker as _prepare_worker  # noqa: F401  (rollouts of the training take it from here)
 
 DEBRIS_LENGTH = 2.4
 """How far an episode on debris walks ahead before it walks back, m: as far as things lie about."""
@@ -178,8 +176,8 @@ def collect(
 ) -> Progress:
     """Record the episodes of a collection that its folder does not hold yet.
 
-    The files are the same for any number of workers. An interrupt (KeyboardInterrupt) lets the episodes in flight
-    finish, and the same call goes on from there; so it does after a crash.
+    The files are the same for any number of workers. An interrupt (KeyboardInterrupt) stops the work at once;
+    finished episodes are safe, and the same call goes on from there. So it does after a crash.
 
     Args:
         config: what to record.
@@ -218,6 +216,9 @@ def collect(
     try:
         _work([(config, number, store.path(number)) for number in missing], workers, take)
         store.finish()
+    except KeyboardInterrupt:
+        store.sweep()
+        raise
     except (GaitError, OSError, BrokenProcessPool) as error:
         raise GaitError(
             f"{_reason(error)}; {len(store.rows)} of {config.episodes} episodes are safe in {out},"
@@ -240,37 +241,23 @@ def _work(jobs: list[_Job], workers: int, take: Callable[[_Result], None]) -> No
         for job in jobs:
             take(record_episode(*job))
         return
-    # Spawned, not forked: compiled code and threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
     waiting, running = iter(jobs), set[Future[_Result]]()
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_prepare_worker) as pool:
+    with worker_pool(min(workers, len(jobs))) as pool:
         try:
             while True:
                 # No more in the queue than the workers need, so that stopping is quick.
-                for job in itertools.islice(waiting, 2 * workers - len(running)):
-                    running.add(pool.submit(record_episode, *job))
+                with hold_ctrl_c():
+                    for job in itertools.islice(waiting, 2 * workers - len(running)):
+                        running.add(pool.submit(record_episode, *job))
                 if not running:
                     return
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in done:
                     take(future.result())
-        except BaseException:
+        except Exception:
             # Whatever it was, episodes in flight may still come home.
             flying = [future for future in running if not future.cancel()]
             for future in wait(flying).done:
                 with contextlib.suppress(Exception):
                     take(future.result())
             raise
-
-
-def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-
-    def follow() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()

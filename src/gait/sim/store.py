@@ -41,7 +41,7 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             present = _read_settings(folder)
-            self._sweep()
+            self.sweep()
         except OSError as error:
             raise GaitError(f"cannot use {folder} for a collection: {_reason(error)}") from None
         if present is not None:
@@ -96,8 +96,8 @@ class Store:
         if not (self.folder / INDEX).exists() or (self.folder / INDEX).read_text(encoding="utf-8") != text:
             _write_text(self.folder / INDEX, text)
 
-    def _sweep(self) -> None:
-        """Remove what a killed process was in the middle of writing."""
+    def sweep(self) -> None:
+        """Remove what a process that was stopped was in the middle of writing."""
         for pattern in (".episode_*.tmp", f".{INDEX}.*.tmp", f".{SETTINGS}.*.tmp"):
             for leftover in self.folder.glob(pattern):
                 leftover.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,8 @@ def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list
         with _bar(show, "episodes") as update:
             end = collect(config, out, workers, remember)
     except KeyboardInterrupt:
+        # The process is about to end: an impatient second Ctrl-C has nothing left to stop.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         if last is not None:
             safe = f"{last.finished} of {last.total} episodes are safe in {out}"
             print(f"gait: stopped: {safe}, and the same command goes on from there", file=sys.stderr)
