@@ -23,6 +23,7 @@ from gait.sim import collect as module
 from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, Progress, collect, draw_episode
 from gait.sim.commands import Push
 from gait.sim.feedback import FEEDBACKS
+from gait.sim.render import save
 from gait.sim.store import Store, read_index
 from gait.sim.terrain import CIRCLE_RADIUS
 
@@ -468,6 +469,13 @@ def test_the_verb_prints_rows_and_what_to_do_next(tmp_path: Path, capsys: pytest
     assert err == "", "no progress bar where nobody watches"
     assert main(words) == 0
     out = capsys.readouterr().out
+    assert "realtime_factor" not in out, "nothing was simulated the second time"
     assert f"wrote {tmp_path / 'a'}" in out and "next: gait info" in out
     assert main(["sim", "--gait", "gallop"]) == 1
     assert "choose one of stand, walk, trot" in capsys.readouterr().err
+
+
+def test_a_strip_says_how_many_frames_it_holds(tmp_path: Path) -> None:
+    images = [np.full((10, 16, 3), i, dtype=np.uint8) for i in range(50)]
+    assert save(images, tmp_path / "strip.png") == 8 and save(images[:3], tmp_path / "short.png") == 3
+    assert save(images, tmp_path / "moving.gif") == 50

@@ -131,8 +131,8 @@ def save_gif(images: list[Frame], path: str | Path, look: RenderConfig | None = 
         )
 
 
-def save_strip(images: list[Frame], path: str | Path, count: int = 8, columns: int = 4) -> None:
-    """Write `count` frames, evenly spaced, as one PNG: left to right, then down."""
+def save_strip(images: list[Frame], path: str | Path, count: int = 8, columns: int = 4) -> int:
+    """Write `count` frames, evenly spaced, as one PNG: left to right, then down; how many that are."""
     if not images:
         raise GaitError(f"there are no frames to write to {path}: draw a longer episode")
     picked = [images[i] for i in np.linspace(0, len(images) - 1, min(count, len(images))).round().astype(int)]
@@ -142,14 +142,15 @@ def save_strip(images: list[Frame], path: str | Path, count: int = 8, columns: i
     sheet = np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0)
     with atomic_path(path) as temporary:
         _pillow().fromarray(sheet).save(temporary, format="PNG")
+    return len(picked)
 
 
-def save(images: list[Frame], path: str | Path, look: RenderConfig | None = None) -> None:
-    """Write frames as the ending of the path asks: `.gif` moves, `.png` is a strip."""
-    if check_path(path) == ".gif":
-        save_gif(images, path, look)
-    else:
-        save_strip(images, path)
+def save(images: list[Frame], path: str | Path, look: RenderConfig | None = None) -> int:
+    """Write frames as the ending of the path asks: `.gif` moves, `.png` is a strip. Returns how many it holds."""
+    if check_path(path) == ".png":
+        return save_strip(images, path)
+    save_gif(images, path, look)
+    return len(images)
 
 
 def check_path(path: str | Path) -> str:

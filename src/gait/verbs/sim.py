@@ -36,6 +36,24 @@ class Options(Common, CollectConfig):
     """Draw the first episode to this .gif, or as a strip of frames to this .png; records nothing unless --out is
     given too."""
 
+    def __post_init__(self) -> None:
+        """Check the settings, which loads the simulator; say so, since the first time it has to be compiled."""
+        with _starting(sys.stderr.isatty() and not self.json):
+            super().__post_init__()
+            import gait.sim.collect  # noqa: F401
+
+
+@contextmanager
+def _starting(show: bool) -> Iterator[None]:
+    """A line on a terminal for as long as it takes."""
+    if not show:
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting; the first time this compiles for about half a minute"):
+        yield
+
 
 def run(options: Options) -> Outcome:
     """Draw, collect, or both."""
@@ -72,13 +90,13 @@ def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list
             safe = f"{last.finished} of {last.total} episodes are safe in {out}"
             print(f"gait: stopped: {safe}, and the same command goes on from there", file=sys.stderr)
         raise
-    return [
+    rows = [
         Row("episodes", end.finished, "-"),
         Row("resumed", end.resumed, "-"),
         Row("recorded", end.recorded, "s"),
         Row("falls", end.falls, "-"),
-        Row("realtime_factor", end.realtime_factor, "-"),
     ]
+    return [*rows, Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else rows
 
 
 def _draw(config: CollectConfig, path: Path, show: bool) -> list[Row]:
@@ -94,8 +112,8 @@ def _draw(config: CollectConfig, path: Path, show: bool) -> list[Row]:
         for image in frames(episode, seed, look, episode_feedback(config, seed)):
             images.append(image)
             update(Progress(len(images), total))
-    save(images, path, look)
-    return [Row("frames", len(images), "-"), Row("drawn", len(images) / look.fps, "s")]
+    count = save(images, path, look)
+    return [Row("frames", count, "-"), Row("drawn", len(images) / look.fps, "s")]
 
 
 @contextmanager
