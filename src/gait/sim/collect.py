@@ -31,7 +31,6 @@ from gait.sim.store import ROBOT_DIGEST, Store
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
 from gait.sim.twin import body_of, sensors_of
 from gait.sim.workers import hold_ctrl_c, worker_pool
-from gait.sim.workers import prepare_worker as _prepare_worker  # noqa: F401  (rollouts of the training take it from here)
 
 DEBRIS_LENGTH = 2.4
 """How far an episode on debris walks ahead before it walks back, m: as far as things lie about."""

@@ -104,6 +104,6 @@ def rollout(plan: Any, number: int) -> Log:
 
 def _prepare() -> None:
     """Leave Ctrl-C to the parent, and do not outlive it."""
-    from gait.sim.collect import _prepare_worker
+    from gait.sim.workers import prepare_worker
 
-    _prepare_worker()
+    prepare_worker()
