@@ -266,6 +266,9 @@ def monte_carlo_nees(runs: int, seconds: float) -> tuple[np.ndarray, int]:
 
 
 def test_average_nees_is_inside_the_chi_square_band() -> None:
+    # A right filter leaves a 95 % band for one set of seeds in twenty, and the first set tried here, the integers 0 to
+    # 99, did: 13.928 against a lower edge of 13.946. Before the seeds were changed, 600 runs with other seeds averaged
+    # 15.07 with a standard error of 0.21, where 15 is right.
     values, dimension = monte_carlo_nees(runs=100, seconds=5.0)
     stats = pytest.importorskip("scipy.stats", reason="scipy comes with the dev extra")
     low, high = stats.chi2.ppf([0.025, 0.975], dimension * len(values)) / len(values)
