@@ -66,7 +66,7 @@ class ContactAidedFilter:
             armature=robot.armature,
             imu_rotation=self._R_bi,
             imu_position=robot.imu_position,
-            noise=np.array([p.imu.gyro, p.imu.accel, p.imu.gyro_bias, p.imu.accel_bias]),
+            noise=p.imu.densities,
             kin_cov=np.tile(np.eye(3) * p.kinematics**2, (legs, 1, 1)),
             radius=robot.foot_radius if p.rolling else 0.0,
             weight=robot.mass * abs(p.options.gravity),

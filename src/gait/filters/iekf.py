@@ -60,8 +60,7 @@ class InvariantEKF:
             np.zeros((5, rows, size)),
             np.zeros((rows, 2), dtype=np.int64),
         )
-        n = self.noise
-        self._noise = np.array([n.gyro, n.accel, n.gyro_bias, n.accel_bias])
+        self._noise = self.noise.densities
         self._still = np.zeros((num_feet, 3))
         self._no_walk = np.zeros(num_feet)
         self.reset()

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from gait.arrays import Array
+
 
 @dataclass(frozen=True)
 class ProcessNoise:
@@ -17,6 +21,11 @@ class ProcessNoise:
     """Random walk of the gyro bias, rad/s^2/sqrt(Hz)."""
     accel_bias: float = 1e-4
     """Random walk of the accelerometer bias, m/s^3/sqrt(Hz)."""
+
+    @property
+    def densities(self) -> Array:
+        """Gyro, accelerometer, gyro bias, accelerometer bias (4,), as the compiled filter takes them."""
+        return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias])
 
 
 @dataclass(frozen=True)

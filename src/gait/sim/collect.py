@@ -22,7 +22,7 @@ from gait._version import __version__
 from gait.errors import GaitError
 from gait.robots import Robot
 from gait.sim.commands import Command, random_schedule
-from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, run_episode
+from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, robot_of, run_episode
 from gait.sim.feedback import feedback_of
 from gait.sim.gaits import STATIONARY, find_gait, leg_corners
 from gait.sim.plan import CollectConfig
@@ -109,7 +109,7 @@ def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command
 def episode_feedback(config: CollectConfig, seed: int) -> Feedback | None:
     """The estimator in the loop of one episode; None feeds the truth to the controller."""
     sensors = sensors_of(config.sensors)
-    return feedback_of(config.feedback, Robot.load(config.robot), sensors, np.random.default_rng(seed))
+    return feedback_of(config.feedback, robot_of(config.robot), sensors, np.random.default_rng(seed))
 
 
 def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict[str, Any], float]:
@@ -132,7 +132,7 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
         )
     where = f"seed {config.seed}, episode {number}, attempt {attempt}"
     source = f"gait sim: {episode.gait} on {episode.terrain}, {config.sensors} sensors, {where}"
-    sense(raw, Robot.load(config.robot), sensors_of(config.sensors), noise, source).save(path)
+    sense(raw, robot_of(config.robot), sensors_of(config.sensors), noise, source).save(path)
     return _index_row(number, attempt, raw, path), simulated
 
 

@@ -131,7 +131,7 @@ class Simulation:
         if config.seconds <= 0.0 or config.kp <= 0.0:
             raise GaitError("seconds and kp of an episode must be positive")
         self.config, self.seed = config, seed
-        self.robot = _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)
+        self.robot = robot_of(config.robot)
         leg_corners(self.robot)  # other robots do not fit the record's columns, nor the controller
         self.body = self.robot
         if config.link_scale is not None:
@@ -269,6 +269,11 @@ class Simulation:
             config=self.config,
             seed=self.seed,
         )
+
+
+def robot_of(name_or_path: str) -> Robot:
+    """The robot of an episode. Those of the package are read once and shared, so nobody may change their arrays."""
+    return _shipped(name_or_path) if name_or_path in robot_names() else Robot.load(name_or_path)
 
 
 @lru_cache

@@ -8,7 +8,7 @@ import numpy as np
 
 from gait.sim.commands import Command, CommandRanges, Push, random_pushes, random_schedule
 from gait.sim.gaits import STATIONARY, find_gait
-from gait.sim.terrain import find_terrain
+from gait.sim.terrain import PLATE_FRICTION, find_terrain
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class EpisodeConfig:
     """Seconds simulated before the recording starts: the robot stands up to speed."""
     friction: float | None = None
     """Sliding friction of the ground; None takes the terrain's own."""
-    slippery_friction: float = 0.08
+    slippery_friction: float = PLATE_FRICTION
     """Sliding friction of the slippery half of the terrain `circular`."""
     restitution: float = 0.1
     """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""

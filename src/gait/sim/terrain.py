@@ -13,6 +13,8 @@ from gait.errors import GaitError
 
 CIRCLE_RADIUS = 1.0
 """Radius in metres of the circle that is walked on `circular`; its centre lies at y = +radius from the start."""
+PLATE_FRICTION = 0.08
+"""Sliding friction of the slippery half of `circular`, unless an episode says otherwise."""
 SLOPE_ANGLE = 0.17
 """Steepness of `slope` in radians; it climbs along +x."""
 

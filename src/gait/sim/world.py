@@ -18,7 +18,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.robots import Link, Robot
-from gait.sim.terrain import Surface, find_terrain
+from gait.sim.terrain import PLATE_FRICTION, Surface, find_terrain
 
 TIMESTEP = 0.001
 """Seconds of one physics step."""
@@ -32,7 +32,7 @@ class Build:
 
     terrain: str = "flat"
     friction: float = 0.7
-    slippery_friction: float = 0.08
+    slippery_friction: float = PLATE_FRICTION
     restitution: float = 0.1
     """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""
     stiffness: float = 1.0
