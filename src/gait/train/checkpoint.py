@@ -20,9 +20,17 @@ _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def save_checkpoint(
-    path: Path, config: TrainConfig, net: VelocityNet, optimiser: torch.optim.Adam, history: list[dict[str, Any]]
+    path: Path,
+    config: TrainConfig,
+    net: VelocityNet,
+    optimiser: torch.optim.Adam,
+    history: list[dict[str, Any]],
+    commit: str,
 ) -> None:
-    """Write all that the next iteration depends on. `history` has a row for each finished iteration."""
+    """Write all that the next iteration depends on, and the commit of the code that began the training.
+
+    `history` has a row for each finished iteration.
+    """
     from safetensors.numpy import save
 
     arrays = {f"net.{name}": _numpy(tensor) for name, tensor in net.state_dict().items()}
@@ -32,7 +40,7 @@ def save_checkpoint(
         if state := optimiser.state.get(parameter):
             arrays.update({f"{moment}.{name}": _numpy(state[moment]) for moment in _MOMENTS})
             updates[name] = float(state["step"])
-    header = {"config": config.as_dict(), "updates": updates, "history": history}
+    header = {"config": config.as_dict(), "updates": updates, "history": history, "commit": commit}
     metadata = {"gait": "checkpoint", "version": str(VERSION), "header": json.dumps(header)}
     with atomic_path(path) as temporary:
         temporary.write_bytes(save(arrays, metadata))
@@ -40,8 +48,8 @@ def save_checkpoint(
 
 def load_checkpoint(
     path: Path, config: TrainConfig, net: VelocityNet, optimiser: torch.optim.Adam
-) -> list[dict[str, Any]]:
-    """Put the network and the optimiser back where they were; returns the history."""
+) -> tuple[list[dict[str, Any]], str]:
+    """Put the network and the optimiser back where they were; returns the history and the commit."""
     metadata, arrays = read_arrays(path)
     if metadata.get("gait") != "checkpoint" or metadata.get("version") != str(VERSION):
         raise GaitError(f"{path} is not a checkpoint of this gait: start the training again without --resume")
@@ -57,7 +65,7 @@ def load_checkpoint(
                     "step": torch.tensor(header["updates"][name]),
                     **{moment: tensors[f"{moment}.{name}"] for moment in _MOMENTS},
                 }
-        return list(header["history"])
+        return list(header["history"]), str(header["commit"])
     except (ValueError, KeyError, TypeError, RuntimeError):
         raise GaitError(f"{path} is damaged: start the training again without --resume") from None
 

@@ -39,7 +39,7 @@ class TrainConfig:
     """Batches of sequences."""
     l1_iterations: int = 400
     """The first of them minimise the mean absolute error, the others the Gaussian negative log-likelihood."""
-    sequences: int = 64
+    sequences: int = 32
     """Sequences in a batch."""
     steps: int = 1000
     """Length of a sequence: 2 s at 500 Hz."""

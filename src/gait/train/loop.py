@@ -60,6 +60,8 @@ class Trainer:
             self.net: VelocityNet = build(architecture, mean, std)
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=config.learning_rate)
         self.history: list[dict[str, Any]] = []
+        # Of the code that runs: by the end of a long training the files may have moved on.
+        self.commit = commit()
 
     def iterate(self) -> dict[str, Any]:
         """One iteration: a batch of sequences, an update after every `truncate` steps."""
@@ -118,7 +120,7 @@ class Trainer:
             training=self.config.as_dict(),
             data=tuple(self.source.data),
             results=results,
-            commit=commit(),
+            commit=self.commit,
         )
 
     def _keep(self, number: int) -> torch.Tensor | None:
@@ -176,7 +178,8 @@ def train(
     try:
         trainer = Trainer(config, source, legs)
         if resume:
-            trainer.history = load_checkpoint(out / CHECKPOINT, config, trainer.net, trainer.optimiser)
+            restored = load_checkpoint(out / CHECKPOINT, config, trainer.net, trainer.optimiser)
+            trainer.history, trainer.commit = restored
         else:
             write_config(config, out / CONFIG)
         with Recorder(out, trainer.history) as recorder:
@@ -198,7 +201,7 @@ def _loop(
     progress = Progress(len(history), config.iterations, np.nan, np.nan, np.nan, np.nan)
 
     def save() -> None:
-        save_checkpoint(checkpoint, config, trainer.net, trainer.optimiser, history)
+        save_checkpoint(checkpoint, config, trainer.net, trainer.optimiser, history, trainer.commit)
 
     if not history:
         # Whatever stops a run, it can be resumed.
