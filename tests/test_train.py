@@ -136,8 +136,8 @@ from gait.train.config import config_of, read_config
 folder = Path(sys.argv[1])
 keep = loop.save_checkpoint
 # A checkpoint after iteration 4 only, as if two minutes had passed then; the work of the fifth is lost.
-loop.save_checkpoint = lambda path, config, net, optimiser, history: (
-    keep(path, config, net, optimiser, history) if len(history) == 4 else None)
+loop.save_checkpoint = lambda path, config, net, optimiser, history, commit: (
+    keep(path, config, net, optimiser, history, commit) if len(history) == 4 else None)
 def die(progress):
     if progress.iteration == 5:
         os.kill(os.getpid(), signal.SIGKILL)
