@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from gait import lie
-from gait._compile import compiled
+from gait._compile import compiled, types
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.filters import contacts, correction, propagation
 from gait.robots import dynamics, kinematics
@@ -122,13 +121,13 @@ def _example(legs: int = 1) -> tuple[Model, Memory, Out]:
     return model, memory, out
 
 
-_MODEL, _MEMORY, _OUT = (numba.typeof(example) for example in _example())
-_V = numba.float64[::1]
-_M = numba.float64[:, ::1]
-_FLAG_ROW, _FLAGS = numba.boolean[::1], numba.boolean[:, ::1]
+_MODEL, _MEMORY, _OUT = (types.typeof(example) for example in _example())
+_V = types.float64[::1]
+_M = types.float64[:, ::1]
+_FLAG_ROW, _FLAGS = types.boolean[::1], types.boolean[:, ::1]
 
 
-@compiled(numba.void(_MEMORY, numba.int64, _V, _V, numba.float64, numba.float64))
+@compiled(types.void(_MEMORY, types.int64, _V, _V, types.float64, types.float64))
 def _smooth(memory: Memory, leg: int, dq: Array, tau: Array, dt: float, time_constant: float) -> None:
     """Joint accelerations by differences, and torques, through the same low-pass so that both lag alike."""
     fresh = not math.isfinite(memory.dq[3 * leg])
@@ -143,7 +142,7 @@ def _smooth(memory: Memory, leg: int, dq: Array, tau: Array, dt: float, time_con
         memory.dq[j] = dq[i]
 
 
-@compiled(numba.boolean(_MODEL, _MEMORY, numba.int64, _V, _V, _V, numba.float64, numba.boolean, numba.float64))
+@compiled(types.boolean(_MODEL, _MEMORY, types.int64, _V, _V, _V, types.float64, types.boolean, types.float64))
 def _take_leg(
     model: Model, memory: Memory, leg: int, q: Array, dq: Array, tau: Array, foot_force: float, flag: bool, dt: float
 ) -> bool:
@@ -215,7 +214,7 @@ def _take_leg(
     return slips
 
 
-@compiled(numba.void(_MODEL, _MEMORY, numba.float64))
+@compiled(types.void(_MODEL, _MEMORY, types.float64))
 def _bridge_gap(model: Model, memory: Memory, dt: float) -> None:
     """Nothing is known of the last `dt` seconds: let go of the feet, hold the velocity, and become less sure."""
     R, b = memory.R, memory.b
@@ -238,7 +237,7 @@ def _bridge_gap(model: Model, memory: Memory, dt: float) -> None:
     )  # fmt: skip
 
 
-@compiled(numba.uint32(_MODEL, _MEMORY, numba.float64, _V, _V, _V, _V, _V, _V, _FLAG_ROW))
+@compiled(types.uint32(_MODEL, _MEMORY, types.float64, _V, _V, _V, _V, _V, _V, _FLAG_ROW))
 def step_kernel(
     model: Model, memory: Memory, dt: float, gyro: Array, accel: Array, q: Array, dq: Array,
     tau: Array, foot_force: Array, flags: BoolArray,
@@ -288,7 +287,7 @@ def step_kernel(
     return health
 
 
-@compiled(numba.void(_MODEL, _MEMORY, _OUT, numba.int64, _V, numba.uint32))
+@compiled(types.void(_MODEL, _MEMORY, _OUT, types.int64, _V, types.uint32))
 def write_out(model: Model, memory: Memory, out: Out, k: int, gyro: Array, health: int) -> None:
     """The state of base_link into row k of `out`."""
     R, x, b, P, Rbi, arm = memory.R, memory.x, memory.b, memory.P, model.imu_rotation, model.imu_position
@@ -336,7 +335,7 @@ def write_out(model: Model, memory: Memory, out: Out, k: int, gyro: Array, healt
         out.contact[k, leg] = memory.contact[leg]
 
 
-@compiled(numba.void(_MODEL, _MEMORY, _OUT, _V, _M, _M, _M, _M, _M, _M, _FLAGS))
+@compiled(types.void(_MODEL, _MEMORY, _OUT, _V, _M, _M, _M, _M, _M, _M, _FLAGS))
 def run_kernel(
     model: Model, memory: Memory, out: Out, t: Array, gyro: Array, accel: Array, q: Array, dq: Array,
     tau: Array, foot_force: Array, flags: BoolArray,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from gait import lie
-from gait._compile import compiled
+from gait._compile import compiled, types
 from gait.arrays import Array
 
 GRAVITY = 9.81
@@ -67,9 +66,9 @@ class State(NamedTuple):
 
 _ROW, _TABLE = np.zeros(1), np.zeros((1, 1))
 # Instances whose types are those that the functions below are compiled for.
-_S = numba.typeof(Settings(_ROW, _TABLE, _ROW, _ROW, _ROW, _ROW, _ROW, _ROW, 0.0, 0.0, 0.0, 0, 0))
-_M = numba.typeof(State(_TABLE, _ROW, _TABLE, _ROW, _ROW, _TABLE, _TABLE))
-_A1, _A2 = numba.float64[::1], numba.float64[:, ::1]
+_S = types.typeof(Settings(_ROW, _TABLE, _ROW, _ROW, _ROW, _ROW, _ROW, _ROW, 0.0, 0.0, 0.0, 0, 0))
+_M = types.typeof(State(_TABLE, _ROW, _TABLE, _ROW, _ROW, _TABLE, _TABLE))
+_A1, _A2 = types.float64[::1], types.float64[:, ::1]
 
 
 @compiled("float64(float64, float64)")
@@ -77,7 +76,7 @@ def _round_to(value: float, step: float) -> float:
     return value if step <= 0.0 else math.floor(value / step + 0.5) * step
 
 
-@compiled(numba.void(_S, _A1, _A1, _A1, _A2, _A1))
+@compiled(types.void(_S, _A1, _A1, _A1, _A2, _A1))
 def _imu_pose(s: Settings, quat: Array, vel_w: Array, omega_b: Array, R: Array, v: Array) -> None:
     """Orientation (3, 3) and world velocity (3,) of the IMU from those of the base, written into `R` and `v`."""
     R_wb = lie.rotation_from_quat(quat)
@@ -89,7 +88,7 @@ def _imu_pose(s: Settings, quat: Array, vel_w: Array, omega_b: Array, R: Array, 
             R[i, j] = R_wb[i, 0] * s.R_bs[0, j] + R_wb[i, 1] * s.R_bs[1, j] + R_wb[i, 2] * s.R_bs[2, j]
 
 
-@compiled(numba.void(_S, _M, _A1, _A1, _A1, _A1, _A1))
+@compiled(types.void(_S, _M, _A1, _A1, _A1, _A1, _A1))
 def _inertial(s: Settings, m: State, quat: Array, vel_w: Array, omega_b: Array, draws: Array, out: Array) -> None:
     """The average rate and specific force since the last sample, with the sensor's errors, in its own axes (6,)."""
     R, v, turn = np.empty((3, 3)), np.empty(3), np.empty((3, 3))
@@ -116,7 +115,7 @@ def _inertial(s: Settings, m: State, quat: Array, vel_w: Array, omega_b: Array, 
         m.bias[kind, axis] += s.walk[kind] * draws[6 + i]
 
 
-@compiled(numba.void(_S, _M, _A1, _A1, _A1, _A1, _A1))
+@compiled(types.void(_S, _M, _A1, _A1, _A1, _A1, _A1))
 def start(s: Settings, m: State, quat: Array, vel_w: Array, omega_b: Array, q: Array, dq: Array) -> None:
     """Row 0: the state before the first interval."""
     _imu_pose(s, quat, vel_w, omega_b, m.R, m.v)
@@ -125,7 +124,7 @@ def start(s: Settings, m: State, quat: Array, vel_w: Array, omega_b: Array, q: A
         m.reading[j] = _round_to(q[j] + s.offset[j], s.resolution[j])
 
 
-@compiled(numba.boolean(_S, _M, numba.int64, _A1, _A1, _A1, _A1, _A1, _A1, _A1, _A1, _A1))
+@compiled(types.boolean(_S, _M, types.int64, _A1, _A1, _A1, _A1, _A1, _A1, _A1, _A1, _A1))
 def advance(
     s: Settings,
     m: State,
@@ -170,7 +169,7 @@ def advance(
     return True
 
 
-@compiled(numba.void(_S, _M, _A2, _A2, _A2, _A2, _A2, _A2, _A2, _A2, _A2))
+@compiled(types.void(_S, _M, _A2, _A2, _A2, _A2, _A2, _A2, _A2, _A2, _A2))
 def advance_all(
     s: Settings,
     m: State,
