@@ -12,8 +12,8 @@ from gait import GaitError, Log, Robot, lie
 from gait.filters import ContactAided, SlipRejection
 from gait.filters.contact_aided import ContactAidedFilter
 from gait.filters.contacts import ground_force, update_contact
+from gait.health import Health
 from gait.robots import kinematics
-from gait.trajectory import Health
 
 
 @pytest.fixture(scope="module")

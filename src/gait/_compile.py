@@ -1,4 +1,4 @@
-"""One way to compile: ahead of the first call, cached on disk, without the GIL. Or not at all, where numba is missing."""
+"""One way to compile: ahead of the first call, cached on disk, without the GIL; or none, where numba is missing."""
 
 import os
 from collections.abc import Callable

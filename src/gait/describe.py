@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gait._version import __version__
+from gait.health import Health
 from gait.log import Log
 from gait.record import Record
 from gait.results import Row
-from gait.trajectory import Health, Trajectory
+from gait.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from gait.nets import Model

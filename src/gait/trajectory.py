@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntFlag
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,25 +13,6 @@ from gait import quaternions
 from gait.arrays import Array
 from gait.fields import AXES, TRAJECTORY_FIELDS, Field
 from gait.record import Record
-
-
-class Health(IntFlag):
-    """Bits of `Trajectory.health`; 0 means that all is well."""
-
-    STARTING = 1
-    """The state is still being found: no gravity direction or no measurement so far."""
-    TIME_GAP = 2
-    """Samples were missing before this one."""
-    BAD_SAMPLE = 4
-    """A value was not finite or out of the sensor's range, and was not used."""
-    NO_MEASUREMENT = 8
-    """Nothing but the IMU moved the state: no foot on the ground, or no network output."""
-    REJECTED = 16
-    """A measurement was too unlikely and was not used, or was used with less weight."""
-    SLIP = 32
-    """A foot in contact moves."""
-    DIVERGED = 64
-    """The covariance or the state left the plausible range: do not trust it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -64,7 +44,7 @@ class Trajectory(Record):
     pose_cov: Array | None
     """Covariance of position, then of rotation, in world axes (N, 6, 6), m^2 and rad^2, in ROS order."""
     health: npt.NDArray[np.uint32] | None
-    """Bits of `Health` (N,)."""
+    """Bits of `gait.health.Health` (N,)."""
     source: str
     """What made it, in words."""
 

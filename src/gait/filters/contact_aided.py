@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gait import lie
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
+from gait.filters import output
 from gait.filters.contact_kernels import (
     FROM_FLAGS,
     FROM_FORCE,
@@ -24,6 +25,7 @@ from gait.filters.contact_kernels import (
     write_out,
 )
 from gait.filters.iekf import InvariantEKF
+from gait.filters.output import trajectory_of
 from gait.filters.params import ContactAided
 from gait.log import Log
 from gait.robots import Robot
@@ -195,17 +197,17 @@ class ContactAidedFilter:
     @property
     def quat_wb_wxyz(self) -> Array:
         """Orientation of base_link (4,), a copy."""
-        return np.array(self._out.quat[0])
+        return self._out.rows[0, output.QUAT : output.QUAT + 4].copy()
 
     @property
     def vel_w(self) -> Array:
         """Velocity of base_link in the world frame (3,), a copy."""
-        return np.array(self._out.vel_w[0])
+        return self._out.rows[0, output.VEL_W : output.VEL_W + 3].copy()
 
     @property
     def pos_w(self) -> Array:
         """Position of base_link (3,), a copy."""
-        return np.array(self._out.pos_w[0])
+        return self._out.rows[0, output.POS_W : output.POS_W + 3].copy()
 
     @property
     def contact(self) -> BoolArray:
@@ -247,29 +249,14 @@ class ContactAidedFilter:
             np.zeros((count, legs)) if log.foot_force is None else np.array(log.foot_force),
             np.zeros((count, legs), dtype=np.bool_) if log.contact is None else np.array(log.contact),
         )
-        trajectory = Trajectory(
-            t=log.t,
-            quat_wb_wxyz=out.quat,
-            vel_w=out.vel_w,
-            pos_w=out.pos_w,
-            gyro_bias=out.bias[:, 0],
-            accel_bias=out.bias[:, 1],
-            vel_cov=out.vel_cov,
-            pose_cov=out.pose_cov,
-            health=out.health,
-            source="iekf-sr" if self.params.slip.enabled else "iekf",
-        )
+        name = "iekf-sr" if self.params.slip.enabled else "iekf"
+        trajectory = trajectory_of(log.t, out.rows, out.health, name)
         return trajectory, out.contact
 
 
 def _rows(count: int, legs: int) -> Out:
     return Out(
-        quat=np.zeros((count, 4)),
-        vel_w=np.zeros((count, 3)),
-        pos_w=np.zeros((count, 3)),
-        bias=np.zeros((count, 2, 3)),
-        vel_cov=np.zeros((count, 3, 3)),
-        pose_cov=np.zeros((count, 6, 6)),
+        rows=np.zeros((count, output.WIDTH)),
         health=np.zeros(count, dtype=np.uint32),
         contact=np.zeros((count, legs), dtype=np.bool_),
     )

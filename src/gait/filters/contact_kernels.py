@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gait import lie
 from gait._compile import compiled, types
 from gait.arrays import AnyArray, Array, BoolArray
-from gait.filters import contacts, correction, propagation
+from gait.filters import contacts, correction, output, propagation
+from gait.health import Health
 from gait.robots import dynamics, kinematics
-from gait.trajectory import Health
 
 FROM_TORQUE, FROM_FORCE, FROM_FLAGS = 0, 1, 2
 SLIP, BAD_SAMPLE = int(Health.SLIP), int(Health.BAD_SAMPLE)
@@ -93,14 +92,10 @@ class Memory(NamedTuple):
 
 
 class Out(NamedTuple):
-    """One row of the Trajectory, or all of them."""
+    """What comes out, one row for each sample."""
 
-    quat: Array
-    vel_w: Array
-    pos_w: Array
-    bias: Array
-    vel_cov: Array
-    pose_cov: Array
+    rows: Array
+    """As `output.py` lays them out (N, WIDTH)."""
     health: AnyArray
     contact: BoolArray
 
@@ -117,7 +112,7 @@ def _example(legs: int = 1) -> tuple[Model, Memory, Out]:
         np.zeros(legs, np.bool_), row, row, row, row, row, m3, m3, m3, m3, row,
         np.zeros(1, np.bool_),
     )  # fmt: skip
-    out = Out(m3, m3, m3, np.zeros((1, 2, 3)), np.zeros((1, 3, 3)), np.zeros((1, 6, 6)), np.zeros(1, np.uint32), m3 > 0)
+    out = Out(m3, np.zeros(1, np.uint32), m3 > 0)
     return model, memory, out
 
 
@@ -290,46 +285,10 @@ def step_kernel(
 @compiled(types.void(_MODEL, _MEMORY, _OUT, types.int64, _V, types.uint32))
 def write_out(model: Model, memory: Memory, out: Out, k: int, gyro: Array, health: int) -> None:
     """The state of base_link into row k of `out`."""
-    R, x, b, P, Rbi, arm = memory.R, memory.x, memory.b, memory.P, model.imu_rotation, model.imu_position
-    Rwb, omega, lever = memory.jac, memory.scratch[0], memory.scratch[1]
-    for i in range(3):
-        rate = 0.0
-        for j in range(3):
-            Rwb[i, j] = R[i, 0] * Rbi[j, 0] + R[i, 1] * Rbi[j, 1] + R[i, 2] * Rbi[j, 2]
-            # A sample that is not finite was refused; the last good turn rate is not known, so the lever arm rests.
-            rate += Rbi[i, j] * (gyro[j] - b[0, j])
-        omega[i] = rate if math.isfinite(rate) else 0.0
-    lever[0] = omega[1] * arm[2] - omega[2] * arm[1]
-    lever[1] = omega[2] * arm[0] - omega[0] * arm[2]
-    lever[2] = omega[0] * arm[1] - omega[1] * arm[0]
-    lie.quat_from_rotation_into(Rwb, out.quat[k])
-    pos = out.pos_w[k]
-    for i in range(3):
-        out.vel_w[k, i] = x[0, i] - (Rwb[i, 0] * lever[0] + Rwb[i, 1] * lever[1] + Rwb[i, 2] * lever[2])
-        pos[i] = x[1, i] - (Rwb[i, 0] * arm[0] + Rwb[i, 1] * arm[1] + Rwb[i, 2] * arm[2])
-        out.bias[k, 0, i], out.bias[k, 1, i] = b[0, i], b[1, i]
-    cov = out.vel_cov[k]
-    for i in range(3):
-        for j in range(3):
-            total = 0.0
-            for m in range(3):
-                for n in range(3):
-                    total += Rwb[m, i] * P[3 + m, 3 + n] * Rwb[n, j]
-            cov[i, j] = total
-    # Position error = xi_p + xi_R x p, rotation error = xi_R: rows, then columns.
-    pose = out.pose_cov[k]
-    for i in range(3):
-        for j in range(3):
-            pose[i, j], pose[i, 3 + j] = P[6 + i, 6 + j], P[6 + i, j]
-            pose[3 + i, j], pose[3 + i, 3 + j] = P[i, 6 + j], P[i, j]
-    for j in range(6):
-        pose[0, j] += pose[4, j] * pos[2] - pose[5, j] * pos[1]
-        pose[1, j] += pose[5, j] * pos[0] - pose[3, j] * pos[2]
-        pose[2, j] += pose[3, j] * pos[1] - pose[4, j] * pos[0]
-    for i in range(6):
-        pose[i, 0] += pose[i, 4] * pos[2] - pose[i, 5] * pos[1]
-        pose[i, 1] += pose[i, 5] * pos[0] - pose[i, 3] * pos[2]
-        pose[i, 2] += pose[i, 3] * pos[1] - pose[i, 4] * pos[0]
+    output.write_row(
+        memory.R, memory.x, memory.b, memory.P, model.imu_rotation, model.imu_position,
+        gyro, memory.scratch.reshape(-1), out.rows[k],
+    )  # fmt: skip
     out.health[k] = health
     for leg in range(memory.contact.size):
         out.contact[k, leg] = memory.contact[leg]

@@ -114,8 +114,8 @@ class TrainConfig:
 
 _LEAST: dict[str, float] = {
     "seed": 0, "iterations": 1, "l1_iterations": 0, "sequences": 1, "steps": 2, "truncate": 1, "burn_in": 0,
-    "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "mask_hold": 1, "gyro_noise": 0.0, "accel_noise": 0.0, "gyro_bias": 0.0,
-    "accel_bias": 0.0, "contact_weight": 0.0, "validation_episodes": 1, "validate_every": 1,
+    "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "mask_hold": 1, "gyro_noise": 0.0, "accel_noise": 0.0,
+    "gyro_bias": 0.0, "accel_bias": 0.0, "contact_weight": 0.0, "validation_episodes": 1, "validate_every": 1,
 }  # fmt: skip
 
 
