@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from gait._compile import compiled
+from gait._lanes import each4, each16, fill4, fill16, fma, larger, load4, load16, over, store, total
 from gait.arrays import Array, BoolArray, IntArray
 from gait.runtime import network_pack as at
 from gait.runtime.network_activations import exp4, sigmoid16, tanh16
-from gait.runtime.network_lanes import each4, each16, fill4, fill16, fma, larger, load4, load16, over, store, total
 from gait.runtime.network_pack import NARROW, QUERY_LANES, WIDE, Floats, Packed, new_memory, pack
 
 __all__ = ["Packed", "attention", "attention_into", "network_reset", "network_step", "new_memory", "pack"]

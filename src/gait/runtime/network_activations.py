@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gait._compile import compiled
-from gait.runtime.network_lanes import fill4, fill16, fma, larger, power_of_two, smaller
+from gait._lanes import fill4, fill16, fma, larger, power_of_two, smaller
 
 _LOG2E = np.float32(1.4426950408889634)
 _LOWEST, _HIGHEST = np.float32(-127.0), np.float32(127.0)

@@ -1,8 +1,9 @@
-"""Short vectors of float32 for compiled code: numbers that stay in registers from one line to the next.
+"""Short vectors for compiled code: numbers that stay in registers from one line to the next.
 
 numba has no such type, and whether its loops become vector code depends on details that nobody sees. Here a line is an
 instruction on 4 or 16 numbers, and LLVM splits it to what the processor has. `+ - * /` work on two vectors of a size.
-Indices are not checked and must not be negative.
+Arrays are C-contiguous, of either precision; an index counts through all their numbers, row after row, and is not
+checked.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ if RUNTIME == "numba":
     from numba.extending import intrinsic, models, overload, register_model
 
     class Lanes(types.Type):  # type: ignore[misc]
-        """So many numbers of float32 side by side."""
+        """So many numbers of one type side by side."""
 
-        def __init__(self, count: int) -> None:
-            self.count = count
-            self.vector = ir.VectorType(ir.FloatType(), count)
-            super().__init__(name=f"float32x{count}")
+        def __init__(self, element: Any, count: int) -> None:
+            self.element, self.count = element, count
+            self.vector = ir.VectorType(ir.FloatType() if element == types.float32 else ir.DoubleType(), count)
+            super().__init__(name=f"{element}x{count}")
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return Lanes, (self.count,)
+            return Lanes, (self.element, self.count)
 
     @register_model(Lanes)
     class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
@@ -47,11 +48,13 @@ if RUNTIME == "numba":
     def _loader(count: int) -> Any:
         @intrinsic  # type: ignore[untyped-decorator]
         def load(typing_context: Any, array: Any, index: Any) -> Any:
-            lanes = Lanes(count)
+            lanes = Lanes(array.dtype, count)
 
             def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
                 address = _address(context, builder, signature.args[0], *args)
-                return builder.load(builder.bitcast(address, lanes.vector.as_pointer()), align=4)
+                return builder.load(
+                    builder.bitcast(address, lanes.vector.as_pointer()), align=array.dtype.bitwidth // 8
+                )
 
             return lanes(array, types.intp), generate
 
@@ -60,7 +63,7 @@ if RUNTIME == "numba":
     def _broadcaster(count: int) -> Any:
         @intrinsic  # type: ignore[untyped-decorator]
         def each(typing_context: Any, array: Any, index: Any) -> Any:
-            lanes = Lanes(count)
+            lanes = Lanes(array.dtype, count)
 
             def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
                 return _splat(builder, lanes, builder.load(_address(context, builder, signature.args[0], *args)))
@@ -72,8 +75,8 @@ if RUNTIME == "numba":
     def _filler(count: int) -> Any:
         @intrinsic  # type: ignore[untyped-decorator]
         def fill(typing_context: Any, value: Any) -> Any:
-            lanes = Lanes(count)
-            return lanes(types.float32), lambda context, builder, signature, args: _splat(builder, lanes, args[0])
+            lanes = Lanes(value, count)
+            return lanes(value), lambda context, builder, signature, args: _splat(builder, lanes, args[0])
 
         return fill
 
@@ -83,7 +86,11 @@ if RUNTIME == "numba":
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             address = _address(context, builder, signature.args[0], *args[:2])
-            builder.store(args[2], builder.bitcast(address, signature.args[2].vector.as_pointer()), align=4)
+            builder.store(
+                args[2],
+                builder.bitcast(address, signature.args[2].vector.as_pointer()),
+                align=array.dtype.bitwidth // 8,
+            )
             return context.get_dummy_value()
 
         return types.void(array, types.intp, value), generate
@@ -94,7 +101,7 @@ if RUNTIME == "numba":
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             vector = signature.return_type.vector
-            name = f"llvm.fmuladd.v{signature.return_type.count}f32"
+            name = f"llvm.fmuladd.v{a.count}f{a.element.bitwidth}"
             function = builder.module.declare_intrinsic(name, (), ir.FunctionType(vector, [vector] * 3))
             return builder.call(function, args)
 
@@ -130,7 +137,7 @@ if RUNTIME == "numba":
 
     @intrinsic  # type: ignore[untyped-decorator]
     def power_of_two(typing_context: Any, a: Any) -> Any:
-        """2**a for whole numbers from -127, where it gives 0, to 127."""
+        """2**a in single precision, for whole numbers from -127, where it gives 0, to 127."""
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             lanes = signature.return_type
@@ -162,7 +169,7 @@ if RUNTIME == "numba":
                 value = builder.fadd(*parts)
             return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
 
-        return types.float32(a), generate
+        return a.element(a), generate
 
     def _operator(symbol: Callable[[Any, Any], Any], instruction: str) -> None:
         @intrinsic  # type: ignore[untyped-decorator]
@@ -183,17 +190,17 @@ if RUNTIME == "numba":
 else:
 
     def _loader(count: int) -> Any:
-        return lambda array, index: array[index : index + count].copy()
+        return lambda array, index: array.reshape(-1)[index : index + count].copy()
 
     def _broadcaster(count: int) -> Any:
-        return lambda array, index: array[index]
+        return lambda array, index: array.reshape(-1)[index]
 
     def _filler(count: int) -> Any:
-        return lambda value: np.full(count, value, dtype=np.float32)
+        return lambda value: np.full(count, value, dtype=value.dtype if isinstance(value, np.float32) else np.float64)
 
     def store(array: Any, index: int, value: Any) -> None:
         """array[index:] begins with these numbers from now on."""
-        array[index : index + len(value)] = value
+        array.reshape(-1)[index : index + len(value)] = value
 
     def fma(a: Any, b: Any, c: Any) -> Any:
         """a * b + c."""
@@ -209,15 +216,15 @@ else:
 
     def over(a: Any, b: Any, limit: Any, x: Any) -> Any:
         """a / b where x > limit, and 0 elsewhere."""
-        return np.where(x > limit, a / b, np.float32(0.0))
+        return np.where(x > limit, a / b, a - a)
 
     def power_of_two(a: Any) -> Any:
-        """2**a for whole numbers from -127, where it gives 0, to 127."""
+        """2**a in single precision, for whole numbers from -127, where it gives 0, to 127."""
         return ((a.astype(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
 
     def total(a: Any) -> Any:
         """The sum of all numbers."""
-        return a.sum(dtype=np.float32)
+        return a.sum()
 
 
 load4, load16 = _loader(4), _loader(16)
