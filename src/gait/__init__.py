@@ -9,19 +9,24 @@ from gait._version import __version__
 from gait.errors import GaitError
 
 if TYPE_CHECKING:
+    from gait.estimator import Estimator, State
     from gait.io import open_log
     from gait.log import Log, Trajectory
     from gait.robots import Robot
+    from gait.sample import Sample
 
 # Names load on first use, so that `gait --help` does not wait for a compiler.
 _LAZY = {
+    "Estimator": "gait.estimator",
     "Log": "gait.log",
     "Robot": "gait.robots",
+    "Sample": "gait.sample",
+    "State": "gait.estimator",
     "Trajectory": "gait.log",
     "open_log": "gait.io",
 }
 
-__all__ = ["GaitError", "Log", "Robot", "Trajectory", "__version__", "open_log"]
+__all__ = ["Estimator", "GaitError", "Log", "Robot", "Sample", "State", "Trajectory", "__version__", "open_log"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from gait.errors import GaitError
 from gait.fields import AXES, LOG_FIELDS, Field, Labels, refuse_unknown
 from gait.noise import ImuNoise
 from gait.record import Record
+from gait.sample import Sample
 from gait.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -149,6 +150,12 @@ class Log(Record):
         vel_b = quaternions.rotate_inverse(self.need("quat_wb_wxyz"), self.need("vel_w"))
         vel_b.flags.writeable = False
         return vel_b
+
+    def rows(self) -> Iterator[Sample]:
+        """The samples one by one, as `gait.Estimator.update` takes them."""
+        columns: list[Any] = [getattr(self, name) for name in Sample._fields[1:]]
+        for i, t in enumerate(self.t.tolist()):
+            yield Sample._make([t, *(None if column is None else column[i] for column in columns)])
 
     def gaps(self, longer_than: float = MAX_GAP) -> list[tuple[int, float]]:
         """Pauses in the clock: the row before each one and its length in seconds."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +61,7 @@ class ContactAidedFilter:
         legs = robot.num_legs
         self._ekf = InvariantEKF(legs, p.imu, p.prior, p.options)
         self._R_bi = lie.rotation_from_quat(robot.imu_quat_wxyz)
-        self._model = Model(
+        self.model = Model(
             offsets=robot.offsets,
             signs=robot.signs,
             inertial=robot.leg_inertial,
@@ -88,7 +88,7 @@ class ContactAidedFilter:
             gap_rate=p.options.gap_rate,
             contact_source=FROM_TORQUE,
         )
-        self._memory = Memory(
+        self.memory = Memory(
             *self._ekf.arrays,
             contact=np.zeros(legs, dtype=np.bool_),
             waiting=np.zeros(legs),
@@ -102,6 +102,7 @@ class ContactAidedFilter:
             jac=np.zeros((3, 3)),
             gap_noise=np.zeros(4),
             measured=np.zeros(1, dtype=np.bool_),
+            flags=np.zeros(legs, dtype=np.bool_),
         )
         self._gyro = np.zeros(3)
         self._health = 0
@@ -139,12 +140,12 @@ class ContactAidedFilter:
         self._forget(np.zeros(3))
 
     def _forget(self, gyro: npt.ArrayLike) -> None:
-        self._memory.contact[:] = False
-        self._memory.measured[:] = False
-        self._memory.waiting[:] = 0.0
-        self._memory.dq[:] = np.nan
-        self._memory.ddq[:] = 0.0
-        self._memory.tau[:] = 0.0
+        self.memory.contact[:] = False
+        self.memory.measured[:] = False
+        self.memory.waiting[:] = 0.0
+        self.memory.dq[:] = np.nan
+        self.memory.ddq[:] = 0.0
+        self.memory.tau[:] = 0.0
         self._gyro[:] = gyro
         self._health = 0
         self._refresh()
@@ -162,11 +163,12 @@ class ContactAidedFilter:
     ) -> None:
         """Take one sample, `dt` seconds after the one before. Joints are in the robot's order."""
         legs, joints = self.robot.num_legs, self.robot.num_joints
-        self._take_contacts_from({"tau": tau, "foot_force": foot_force, "contact": contact})
+        fields = {"tau": tau, "foot_force": foot_force, "contact": contact}
+        self.take_contacts_from([name for name, value in fields.items() if value is not None])
         self._gyro[:] = _sample(gyro, 3, "gyro")
         self._health = step_kernel(
-            self._model,
-            self._memory,
+            self.model,
+            self.memory,
             float(dt),
             self._gyro,
             _sample(accel, 3, "accel"),
@@ -178,21 +180,21 @@ class ContactAidedFilter:
         )
         self._refresh()
 
-    def _take_contacts_from(self, fields: Mapping[str, object]) -> None:
+    def take_contacts_from(self, given: Collection[str]) -> None:
         """Choose what contacts come from: the field that was asked for, or the best that is there."""
-        if self.contact_from is not None and fields[self.contact_from] is None:
+        if self.contact_from is not None and self.contact_from not in given:
             raise GaitError(f"there is no {self.contact_from}, which contacts were to come from: give it, or another")
-        there = [name for name in _SOURCES if fields[name] is not None]
+        there = [name for name in _SOURCES if name in given]
         if not there:
             raise GaitError(
                 f"none of {', '.join(_SOURCES)} is there: the contact-aided filter needs one to tell contacts"
             )
         source = _SOURCES[self.contact_from or there[0]]
-        if source != self._model.contact_source:
-            self._model = self._model._replace(contact_source=source)
+        if source != self.model.contact_source:
+            self.model = self.model._replace(contact_source=source)
 
     def _refresh(self) -> None:
-        write_out(self._model, self._memory, self._out, 0, self._gyro, self._health)
+        write_out(self.model, self.memory, self._out, 0, self._gyro, self._health)
 
     @property
     def quat_wb_wxyz(self) -> Array:
@@ -212,7 +214,7 @@ class ContactAidedFilter:
     @property
     def contact(self) -> BoolArray:
         """Which feet are taken to be on the ground (L,), a copy."""
-        return self._memory.contact.copy()
+        return self.memory.contact.copy()
 
     @property
     def health(self) -> int:
@@ -226,7 +228,7 @@ class ContactAidedFilter:
     def run_with_contacts(self, log: Log, start: str = "truth") -> tuple[Trajectory, BoolArray]:
         """As `run`, and which feet were taken to be on the ground (N, L)."""
         log = log.reorder(self.robot)
-        self._take_contacts_from({name: getattr(log, name) for name in _SOURCES})
+        self.take_contacts_from([name for name in _SOURCES if getattr(log, name) is not None])
         if start == "truth":
             self.reset(log.need("quat_wb_wxyz")[0], log.need("vel_w")[0], log.need("pos_w")[0], log.gyro[0])
         elif start == "gravity":
@@ -237,8 +239,8 @@ class ContactAidedFilter:
         out = _rows(count, legs)
         # Copies: a Log's arrays are read-only, which compiled code counts as another type.
         run_kernel(
-            self._model,
-            self._memory,
+            self.model,
+            self.memory,
             out,
             np.array(log.t),
             np.array(log.gyro),

@@ -89,6 +89,8 @@ class Memory(NamedTuple):
     """Process noise of a gap (4,)."""
     measured: BoolArray
     """Whether a foot has measured anything since the start (1,)."""
+    flags: BoolArray
+    """Contacts as they are told (L,)."""
 
 
 class Out(NamedTuple):
@@ -110,19 +112,19 @@ def _example(legs: int = 1) -> tuple[Model, Memory, Out]:
     memory = Memory(
         m3, m3, m3, m3, np.zeros(legs, np.bool_), np.zeros((1, 1, 1)), np.zeros((1, 2), np.int64),
         np.zeros(legs, np.bool_), row, row, row, row, row, m3, m3, m3, m3, row,
-        np.zeros(1, np.bool_),
+        np.zeros(1, np.bool_), np.zeros(legs, np.bool_),
     )  # fmt: skip
     out = Out(m3, np.zeros(1, np.uint32), m3 > 0)
     return model, memory, out
 
 
-_MODEL, _MEMORY, _OUT = (types.typeof(example) for example in _example())
+MODEL, MEMORY, _OUT = (types.typeof(example) for example in _example())
 _V = types.float64[::1]
 _M = types.float64[:, ::1]
 _FLAG_ROW, _FLAGS = types.boolean[::1], types.boolean[:, ::1]
 
 
-@compiled(types.void(_MEMORY, types.int64, _V, _V, types.float64, types.float64))
+@compiled(types.void(MEMORY, types.int64, _V, _V, types.float64, types.float64))
 def _smooth(memory: Memory, leg: int, dq: Array, tau: Array, dt: float, time_constant: float) -> None:
     """Joint accelerations by differences, and torques, through the same low-pass so that both lag alike."""
     fresh = not math.isfinite(memory.dq[3 * leg])
@@ -137,7 +139,7 @@ def _smooth(memory: Memory, leg: int, dq: Array, tau: Array, dt: float, time_con
         memory.dq[j] = dq[i]
 
 
-@compiled(types.boolean(_MODEL, _MEMORY, types.int64, _V, _V, _V, types.float64, types.boolean, types.float64))
+@compiled(types.boolean(MODEL, MEMORY, types.int64, _V, _V, _V, types.float64, types.boolean, types.float64))
 def _take_leg(
     model: Model, memory: Memory, leg: int, q: Array, dq: Array, tau: Array, foot_force: float, flag: bool, dt: float
 ) -> bool:
@@ -209,8 +211,8 @@ def _take_leg(
     return slips
 
 
-@compiled(types.void(_MODEL, _MEMORY, types.float64))
-def _bridge_gap(model: Model, memory: Memory, dt: float) -> None:
+@compiled(types.void(MODEL, MEMORY, types.float64))
+def bridge_gap(model: Model, memory: Memory, dt: float) -> None:
     """Nothing is known of the last `dt` seconds: let go of the feet, hold the velocity, and become less sure."""
     R, b = memory.R, memory.b
     for leg in range(memory.active.size):
@@ -232,7 +234,7 @@ def _bridge_gap(model: Model, memory: Memory, dt: float) -> None:
     )  # fmt: skip
 
 
-@compiled(types.uint32(_MODEL, _MEMORY, types.float64, _V, _V, _V, _V, _V, _V, _FLAG_ROW))
+@compiled(types.uint32(MODEL, MEMORY, types.float64, _V, _V, _V, _V, _V, _V, _FLAG_ROW))
 def step_kernel(
     model: Model, memory: Memory, dt: float, gyro: Array, accel: Array, q: Array, dq: Array,
     tau: Array, foot_force: Array, flags: BoolArray,
@@ -243,7 +245,7 @@ def step_kernel(
     Rbi = model.imu_rotation
     health = 0 if memory.measured[0] else STARTING
     if dt > model.max_gap:
-        _bridge_gap(model, memory, dt)
+        bridge_gap(model, memory, dt)
         return health | TIME_GAP | NO_MEASUREMENT
     for i in range(3):
         memory.scratch[0, i] = (
@@ -282,7 +284,7 @@ def step_kernel(
     return health
 
 
-@compiled(types.void(_MODEL, _MEMORY, _OUT, types.int64, _V, types.uint32))
+@compiled(types.void(MODEL, MEMORY, _OUT, types.int64, _V, types.uint32))
 def write_out(model: Model, memory: Memory, out: Out, k: int, gyro: Array, health: int) -> None:
     """The state of base_link into row k of `out`."""
     output.write_row(
@@ -294,7 +296,7 @@ def write_out(model: Model, memory: Memory, out: Out, k: int, gyro: Array, healt
         out.contact[k, leg] = memory.contact[leg]
 
 
-@compiled(types.void(_MODEL, _MEMORY, _OUT, _V, _M, _M, _M, _M, _M, _M, _FLAGS))
+@compiled(types.void(MODEL, MEMORY, _OUT, _V, _M, _M, _M, _M, _M, _M, _FLAGS))
 def run_kernel(
     model: Model, memory: Memory, out: Out, t: Array, gyro: Array, accel: Array, q: Array, dq: Array,
     tau: Array, foot_force: Array, flags: BoolArray,

@@ -40,7 +40,7 @@ class InvariantEKF:
         self.noise = noise or ProcessNoise()
         self.prior = prior or Prior()
         self.options = options or Options()
-        size, rows = 15 + 3 * num_feet, 3 * max(num_feet, 2)
+        size, rows = 15 + 3 * num_feet, 6 + 3 * num_feet
         self.R_wb = np.eye(3)
         self._x = np.zeros((2 + num_feet, 3))
         self._b = np.zeros((2, 3))

@@ -8,7 +8,7 @@ State of a filter with L feet, all arrays preallocated and changed in place:
 - `P` (15 + 3 L square): covariance of the right-invariant error, X_hat = exp(xi) X, in the order rotation, velocity,
   position, gyro bias, accelerometer bias, feet;
 - `active` (L,): which feet are part of the state; rows and columns of the others are zero;
-- `work` (5, M, 15 + 3 L) with M = 3 max(L, 2), and `slots` (M, 2) of integers: scratch.
+- `work` (5, M, 15 + 3 L) with M = 6 + 3 L, and `slots` (M, 2) of integers: scratch.
 
 `reference.py` says the same in plain numpy.
 """

@@ -1,0 +1,103 @@
+"""The memory of a velocity-aided estimator: four flat buffers, so that a compiled call has little to unwrap.
+
+Handing over an array costs a fifth of a microsecond, a dozen of them as much as the filter itself. Everything therefore
+lies in one buffer for each type of number, and compiled code takes its views from there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gait._compile import compiled, types
+from gait.arrays import Array, BoolArray, IntArray
+from gait.runtime.samples import BOUNDS, CLEAN, Bounds, Clean
+
+R, X, B, P, WORK = 0, 9, 15, 21, 246
+"""Filter: orientation, velocity and position, biases, covariance, scratch, as `gait.filters.layout` has them."""
+SAFE = WORK + 450
+"""Orientation and position (12) to go back to if the filter should ever diverge."""
+CLOCK = SAFE + 12
+"""When the network takes its next sample (1)."""
+SCRATCH = CLOCK + 1
+"""Gyro, accelerometer, process noise (10), velocity, its covariance (12) and nine numbers for the output."""
+SETTINGS = SCRATCH + 31
+"""Noise densities (4), gravity, gap_accel, gap_rate, exact_mean, exact_phi, network period, tolerance, hold (8)."""
+MOUNT = SETTINGS + 12
+"""Orientation (9) and position (3) of the IMU in the base."""
+START = MOUNT + 12
+"""Standard deviations of the state after a start from gravity (15)."""
+GUARD = START + 15
+"""Bounds and clean sample; how long depends on the legs."""
+
+SLOTS, LEGS, FEATURES, TOKENS, TARGETS, BY_LEG, ATTENTION, WEIGHTS, MEMORY = 0, 12, 13, 14, 15, 16, 17, 18, 19
+"""Integers: scratch of the filter (12), size of the network, whether it reads targets, has a token for each leg, is to
+tell its attention; then where its memory and the features begin among the single precision numbers."""
+SIZES = 20
+"""From here on: what the network's own code knows about it."""
+
+ALIGN, MEASURED, CLEAN_FLAGS = 0, 1, 2
+"""Flags: start from gravity at the next sample; a measurement has been taken; then legs and tokens."""
+
+Singles = npt.NDArray[np.float32]
+
+
+class Buffers(NamedTuple):
+    """All that an estimator remembers."""
+
+    floats: Array
+    singles: Singles
+    ints: IntArray
+    flags: BoolArray
+
+
+_F = "float64[::1]"
+_FLAGS = "boolean[::1]"
+
+
+@compiled(BOUNDS(types.float64[::1], types.int64, types.boolean))
+def bounds_in(floats: Array, legs: int, targets: bool) -> Bounds:
+    """The bounds of the sensors, as views."""
+    s, joints = GUARD, 3 * legs
+    rows = s + 7
+    return Bounds(
+        floats[s], floats[s + 1], floats[rows : rows + joints], floats[rows + joints : rows + 2 * joints],
+        floats[rows + 2 * joints : rows + 3 * joints], floats[s + 2], floats[s + 3], floats[s + 4], floats[s + 5],
+        targets,
+    )  # fmt: skip
+
+
+@compiled(CLEAN(types.float64[::1], types.boolean[::1], types.int64))
+def clean_in(floats: Array, flags: BoolArray, legs: int) -> Clean:
+    """The last good sample, as views."""
+    j = 3 * legs
+    s = GUARD + 7 + 3 * j
+    joints = s + 6
+    tail = joints + 5 * j
+    return Clean(
+        floats[s : s + 3], floats[s + 3 : s + 6],
+        floats[joints : joints + j], floats[joints + j : joints + 2 * j], floats[joints + 2 * j : joints + 3 * j],
+        floats[joints + 3 * j : joints + 5 * j].reshape(2, j),
+        floats[tail : tail + legs], floats[tail + legs : tail + 2 * legs],
+        floats[tail + 2 * legs : tail + 2 * legs + 4],
+        flags[CLEAN_FLAGS : CLEAN_FLAGS + legs], flags[CLEAN_FLAGS + legs : CLEAN_FLAGS + 2 + 2 * legs],
+    )  # fmt: skip
+
+
+def put_bounds(floats: Array, bounds: Bounds) -> None:
+    """Write the bounds to where `bounds_in` finds them."""
+    scalars = [bounds.gyro, bounds.accel, bounds.hold, bounds.stale, bounds.clock_reset, bounds.max_gap, 0.0]
+    values = np.concatenate([scalars, bounds.lower, bounds.upper, bounds.speed])
+    floats[GUARD : GUARD + len(values)] = values
+
+
+def count_floats(legs: int) -> int:
+    """Length of the buffer of double precision."""
+    return GUARD + 7 + 9 * legs + 6 + 15 * legs + 2 * legs + 4
+
+
+def count_flags(legs: int, tokens: int) -> int:
+    """Length of the buffer of flags: the two above, legs, what is known, and which tokens are seen."""
+    return CLEAN_FLAGS + 2 * legs + 2 + tokens

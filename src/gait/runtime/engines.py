@@ -1,0 +1,241 @@
+"""Two engines behind one interface: rows of samples in, rows of states out.
+
+`VelocityAided` is a network and the filter in one compiled call; `ContactAided` is the model-based filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+import numpy as np
+
+from gait import lie
+from gait._compile import RUNTIME
+from gait.arrays import Array
+from gait.errors import GaitError
+from gait.filters import ContactAidedFilter
+from gait.filters.params import ContactAided as ContactAidedParams
+from gait.filters.params import Options, Prior, ProcessNoise
+from gait.filters.start import align, start_covariance
+from gait.nets.architecture import AttentionArchitecture
+from gait.nets.model import Model
+from gait.robots import Robot
+from gait.runtime import buffers as at
+from gait.runtime.contact_aided import CONTACTS, run_contact_rows
+from gait.runtime.samples import Clean, Limits, bounds_of, forget, new_clean
+from gait.runtime.velocity_aided import ATTENTIONS, run_rows
+
+AT_REST = Prior(rotation=0.1, velocity=0.5)
+"""What is known after a start from gravity: the robot was at rest, more or less."""
+JITTER = 0.2
+"""A sample within this part of the network's period is its sample; otherwise its samples are interpolated."""
+
+
+class Engine(Protocol):
+    """What an estimator needs."""
+
+    width: int
+    """Numbers in a row of the output."""
+    cov: Array
+    """Covariance of the right-invariant error, live: rotation, velocity, position, biases, then feet."""
+    clean: Clean
+    """The last good sample, live."""
+
+    def needs(self, given: Collection[str]) -> None:
+        """Raise GaitError if what is given is not enough; otherwise make the best of it."""
+
+    def start(self, R_wb: Array, vel_w: Array, pos_w: Array, omega_b: Array, std: Array | None) -> None:
+        """Begin at a known state of base_link; `std` (15,) replaces the prior."""
+
+    def start_at_rest(self, accel: Array | None) -> None:
+        """Begin with roll and pitch from the specific force (3,), or from the next sample if None."""
+
+    def run(self, rows: Array, out: Array) -> None:
+        """Take rows of samples (N, W) and write rows (N, width)."""
+
+
+def deviations(prior: Prior) -> Array:
+    """Standard deviations of rotation, velocity, position, gyro bias and accelerometer bias (15,)."""
+    p = prior
+    std = [p.rotation, p.rotation, p.yaw, *[p.velocity] * 3, *[p.position] * 3]
+    return np.array([*std, *[p.gyro_bias] * 3, *[p.accel_bias] * 3])
+
+
+def _at_imu(robot: Robot, R_wb: Array, vel_w: Array, pos_w: Array, omega_b: Array) -> tuple[Array, Array]:
+    """Orientation and (2, 3) velocity and position of the IMU from those of base_link."""
+    arm = R_wb @ robot.imu_position
+    place = np.array([vel_w + np.cross(R_wb @ omega_b, arm), pos_w + arm])
+    return R_wb @ lie.rotation_from_quat(robot.imu_quat_wxyz), place
+
+
+class VelocityAided:
+    """A network's velocity and the invariant filter."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        model: Model,
+        noise: ProcessNoise,
+        prior: Prior,
+        options: Options,
+        limits: Limits,
+        attention: bool,
+    ) -> None:
+        if model.joint_names != robot.joint_names or model.leg_names != robot.leg_names:
+            raise GaitError(
+                f"the model was trained for joints {', '.join(model.joint_names)} and {robot.name} has"
+                f" {', '.join(robot.joint_names)}: load weights of this robot, or train some with `gait train`"
+            )
+        a = model.architecture
+        legs, features = robot.num_legs, a.num_features
+        self.shape = (a.history, len(a.tokens)) if isinstance(a, AttentionArchitecture) else (0, 0)
+        tokens = self.shape[1]
+        self._targets, self._prior = a.targets, deviations(prior)
+        floats = np.zeros(at.count_floats(legs))
+        flags = np.zeros(at.count_flags(legs, tokens), dtype=np.bool_)
+        singles, ints = _network(model, features, tokens)
+        ints[at.LEGS], ints[at.FEATURES], ints[at.TOKENS] = legs, features, tokens
+        ints[at.TARGETS], ints[at.BY_LEG], ints[at.ATTENTION] = a.targets, a.kind == "gait", attention
+        self._robot, self._gravity = robot, options.gravity
+        exact = (float(options.exact_mean), float(options.exact_phi))
+        floats[at.SETTINGS : at.SETTINGS + 12] = [
+            *noise.densities, options.gravity, options.gap_accel, options.gap_rate, *exact,
+            1.0 / model.rate, JITTER / model.rate, limits.hold,
+        ]  # fmt: skip
+        floats[at.MOUNT : at.MOUNT + 9] = lie.rotation_from_quat(robot.imu_quat_wxyz).ravel()
+        floats[at.MOUNT + 9 : at.MOUNT + 12] = robot.imu_position
+        floats[at.START : at.START + 15] = deviations(AT_REST)
+        at.put_bounds(floats, bounds_of(robot, limits, options.max_gap, a.targets))
+        self._buffers = at.Buffers(floats, singles, ints, flags)
+        self._R, self._x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+        self._b = floats[at.B : at.B + 6].reshape(2, 3)
+        self.cov = floats[at.P : at.P + 225].reshape(15, 15)
+        self.clean = at.clean_in(floats, flags, legs)
+        self.width = ATTENTIONS + (self.shape[0] * tokens if attention else 0)
+        self.start_at_rest(None)
+
+    def needs(self, given: Collection[str]) -> None:
+        """Joint targets, if the network reads them."""
+        if self._targets and "q_des" not in given:
+            raise GaitError(
+                "this network reads the joint targets q_des, which are not there: give them, or load a method or a"
+                " model without"
+            )
+
+    def start(self, R_wb: Array, vel_w: Array, pos_w: Array, omega_b: Array, std: Array | None) -> None:
+        """Begin at a known state of base_link."""
+        self._begin(False)
+        self._R[:], self._x[:] = _at_imu(self._robot, R_wb, vel_w, pos_w, omega_b)
+        self._b[:] = 0.0
+        start_covariance(self._x, self.cov, self._prior if std is None else std)
+        self._keep()
+
+    def start_at_rest(self, accel: Array | None) -> None:
+        """Begin with roll and pitch from the specific force, or from the next sample."""
+        floats = self._buffers.floats
+        mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
+        std = floats[at.START : at.START + 15]
+        level = np.array([0.0, 0.0, -self._gravity]) @ mount
+        force = level if accel is None else accel
+        if not align(self._R, self._x, self._b, self.cov, mount, arm, std, force, self._gravity):
+            raise _not_at_rest(force)
+        self._begin(accel is None)
+        self._keep()
+
+    def _begin(self, from_gravity: bool) -> None:
+        self._buffers.flags[:] = False
+        self._buffers.flags[at.ALIGN] = from_gravity
+        forget(self.clean)
+
+    def _keep(self) -> None:
+        floats = self._buffers.floats
+        floats[at.SAFE : at.SAFE + 9], floats[at.SAFE + 9 : at.SAFE + 12] = self._R.ravel(), self._x[1]
+
+    def run(self, rows: Array, out: Array) -> None:
+        """Take rows of samples and write rows."""
+        run_rows(*self._buffers, rows, out)
+
+
+class ContactAided:
+    """The contact-aided filter, told by torques, foot forces or flags which feet stand."""
+
+    def __init__(self, robot: Robot, params: ContactAidedParams, limits: Limits, contact_from: str | None) -> None:
+        self._filter = ContactAidedFilter(robot, params, contact_from)
+        legs, joints = robot.num_legs, robot.num_joints
+        self._robot, self._gravity, self._prior = robot, params.options.gravity, deviations(params.prior)
+        self._bounds = bounds_of(robot, limits, params.options.max_gap, False)
+        self._gains = np.array([robot.kp, robot.kd, robot.torque_limit])
+        self._std, self._safe, self._scratch = deviations(AT_REST), np.zeros(12), np.zeros(9 + 3 * joints)
+        self._flags = np.zeros(1, dtype=np.bool_)
+        self.clean = new_clean(legs)
+        self.cov = self._filter.memory.P
+        self.width = CONTACTS + legs
+        self.start_at_rest(None)
+
+    def needs(self, given: Collection[str]) -> None:
+        """Something that tells contacts; torques may come from the joint targets and the robot's gains."""
+        if "q_des" in given:
+            given = {*given, "tau"}
+        self._filter.take_contacts_from(given)
+
+    def start(self, R_wb: Array, vel_w: Array, pos_w: Array, omega_b: Array, std: Array | None) -> None:
+        """Begin at a known state of base_link, with no foot on the ground."""
+        self._begin(False)
+        memory = self._filter.memory
+        memory.R[:], memory.x[:2] = _at_imu(self._robot, R_wb, vel_w, pos_w, omega_b)
+        start_covariance(memory.x, memory.P, self._prior if std is None else std)
+        self._keep()
+
+    def start_at_rest(self, accel: Array | None) -> None:
+        """Begin with roll and pitch from the specific force, or from the next sample."""
+        self._begin(accel is None)
+        m, mount = self._filter.memory, lie.rotation_from_quat(self._robot.imu_quat_wxyz)
+        force = np.array([0.0, 0.0, -self._gravity]) @ mount if accel is None else accel
+        if not align(m.R, m.x, m.b, m.P, mount, self._robot.imu_position, self._std, force, self._gravity):
+            raise _not_at_rest(force)
+        self._keep()
+
+    def _begin(self, from_gravity: bool) -> None:
+        self._filter.reset()
+        self._flags[:] = from_gravity
+        forget(self.clean)
+
+    def _keep(self) -> None:
+        self._safe[:9], self._safe[9:] = self._filter.memory.R.ravel(), self._filter.memory.x[1]
+
+    def run(self, rows: Array, out: Array) -> None:
+        """Take rows of samples and write rows."""
+        run_contact_rows(
+            self._filter.model, self._filter.memory, self._bounds, self.clean, self._gains, self._std, self._safe,
+            self._scratch, self._flags, rows, out,
+        )  # fmt: skip
+
+
+def _not_at_rest(force: Array) -> GaitError:
+    return GaitError(
+        f"specific force of {float(np.linalg.norm(force)):.2f} m/s^2 is not that of a robot at rest:"
+        " give samples in m/s^2 from a moment when it stands or lies still"
+    )
+
+
+def _network(model: Model, features: int, tokens: int) -> tuple[at.Singles, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Single precision numbers (weights, memory, three samples, the output) and integers of a network."""
+    if RUNTIME == "numpy":
+        from gait.runtime.network_numpy import NumpyNetwork
+        from gait.runtime.twin import buffer_of
+
+        return buffer_of(3 * features + 6, NumpyNetwork(model)), np.zeros(at.SIZES, dtype=np.int64)
+    from gait.runtime.network import new_memory, pack
+    from gait.runtime.network_pack import aligned
+
+    packed = pack(model)
+    memory = new_memory(packed)
+    ints = np.concatenate([np.zeros(at.SIZES, dtype=np.int64), packed.sizes])
+    # Both begin at multiples of 16 numbers, a line of the cache.
+    weights, remember = (-(-len(part) // 16) * 16 for part in (packed.weights, memory))
+    singles = aligned(np.zeros(weights + remember + 3 * features + 6, dtype=np.float32))
+    singles[: len(packed.weights)] = packed.weights
+    singles[weights : weights + len(memory)] = memory
+    ints[at.WEIGHTS], ints[at.MEMORY] = weights, weights + remember
+    return singles, ints

@@ -1,0 +1,88 @@
+"""What the compiled step is made of, once more in numpy, for machines without numba: same names, same arguments."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from gait.arrays import Array, BoolArray, IntArray
+from gait.filters.params import Options, ProcessNoise
+from gait.filters.reference import ReferenceFilter
+from gait.runtime.buffers import Singles
+from gait.runtime.network_numpy import NumpyNetwork
+
+
+class NetworkBuffer(np.ndarray[Any, np.dtype[np.float32]]):
+    """A buffer that knows its network, and so does every piece of it."""
+
+    network: NumpyNetwork
+
+    def __array_finalize__(self, source: object) -> None:
+        """Called by numpy for every new view."""
+        if isinstance(source, NetworkBuffer):
+            self.network = source.network
+
+
+def buffer_of(size: int, network: NumpyNetwork) -> NetworkBuffer:
+    """Zeros in single precision that belong to a network."""
+    buffer = np.zeros(size, dtype=np.float32).view(NetworkBuffer)
+    buffer.network = network
+    return buffer
+
+
+def network_step(
+    sizes: IntArray, weights: Singles, memory: Singles, features: Singles, seen: BoolArray, out: Singles
+) -> None:
+    """One more sample; velocity and log-std into `out`."""
+    velocity, log_std = cast("NetworkBuffer", memory).network.step(np.asarray(features), seen)
+    out[:3], out[3:] = velocity, log_std
+
+
+def network_reset(sizes: IntArray, memory: Singles) -> None:
+    """As before the first sample."""
+    cast("NetworkBuffer", memory).network.reset()
+
+
+def attention_into(sizes: IntArray, memory: Singles, out: Array) -> None:
+    """Attention of the last step."""
+    out[:] = cast("NetworkBuffer", memory).network.attention().ravel()
+
+
+def _filter(R: Array, x: Array, b: Array, P: Array, noise: Array | None, options: Options) -> ReferenceFilter:
+    reference = ReferenceFilter(ProcessNoise() if noise is None else ProcessNoise(*noise.tolist()), options)
+    reference.R, reference.P, reference.v, reference.p = R, P, x[0], x[1]
+    reference.gyro_bias, reference.accel_bias = b[0], b[1]
+    return reference
+
+
+def _take(reference: ReferenceFilter, R: Array, x: Array, b: Array, P: Array) -> None:
+    # Rounding must not build up over hours: back onto the group by one Newton step.
+    R[:] = 1.5 * reference.R - 0.5 * reference.R @ reference.R.T @ reference.R
+    P[:], x[0], x[1] = reference.P, reference.v, reference.p
+    b[0], b[1] = reference.gyro_bias, reference.accel_bias
+
+
+def propagate(
+    R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
+    noise: Array, contact_std: Array, foot_vel_b: Array, gyro: Array, accel: Array,
+    gravity: float, dt: float, exact_mean: bool, exact_phi: bool,
+) -> bool:  # fmt: skip
+    """One IMU sample, held over `dt` seconds; no feet."""
+    reference = _filter(R, x, b, P, noise, Options(gravity=gravity, exact_mean=exact_mean, exact_phi=exact_phi))
+    reference.propagate(gyro, accel, dt)
+    _take(reference, R, x, b, P)
+    return True
+
+
+def correct_velocity(
+    R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
+    vel_b: Array, cov_b: Array,
+) -> bool:  # fmt: skip
+    """A measurement of the body-frame velocity; false if it was refused."""
+    if not (np.isfinite(vel_b).all() and np.isfinite(cov_b).all()):
+        return False
+    reference = _filter(R, x, b, P, None, Options())
+    reference.correct_velocity(vel_b, cov_b)
+    _take(reference, R, x, b, P)
+    return True

@@ -1,0 +1,294 @@
+"""One compiled call a sample: judge it, run the network, run the filter, write what comes out.
+
+The network has a rate of its own. Where samples come at that rate (a fifth of a period of jitter is nothing), each is
+one step of the network. Where they come at another, the network's samples are interpolated at its own instants, and the
+filter is stopped there to take the network's velocity: nothing is late, and the IMU is used at its full rate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gait._compile import RUNTIME, compiled
+from gait.arrays import Array, BoolArray, IntArray
+from gait.filters import output
+from gait.filters.start import align, start_covariance
+from gait.health import Health
+from gait.runtime.buffers import (
+    ALIGN,
+    ATTENTION,
+    BY_LEG,
+    CLOCK,
+    FEATURES,
+    LEGS,
+    MEASURED,
+    MEMORY,
+    MOUNT,
+    SAFE,
+    SCRATCH,
+    SETTINGS,
+    SIZES,
+    SLOTS,
+    START,
+    TARGETS,
+    TOKENS,
+    WEIGHTS,
+    WORK,
+    B,
+    P,
+    R,
+    Singles,
+    X,
+    bounds_in,
+    clean_in,
+)  # fmt: skip
+from gait.runtime.samples import AFTER_GAP, BLIND, DT, FIRST, GAP, REFUSED, STAMP, admit
+
+if RUNTIME == "numba":
+    from gait.filters.correction import correct_velocity
+    from gait.filters.propagation import propagate
+    from gait.runtime.network import network_reset, network_step
+    from gait.runtime.network_pack import HISTORY, LANES, QUERIES, SHARES
+    from gait.runtime.network_pack import TOKENS as WORDS
+
+    @compiled("void(int64[::1], float32[::1], float64[::1])")
+    def attention_into(sizes: IntArray, memory: Singles, out: Array) -> None:
+        """Attention of the last step (Nt C), averaged over latents and heads."""
+        lanes, queries, start = sizes[LANES], sizes[QUERIES], sizes[SHARES]
+        for i in range(sizes[HISTORY] * sizes[WORDS]):
+            total = 0.0
+            for query in range(queries):
+                total += memory[start + i * lanes + query]
+            out[i] = total / queries
+
+else:
+    from gait.runtime.twin import attention_into, correct_velocity, network_reset, network_step, propagate
+
+TIME, HEALTH, GAP_LENGTH, PREDICTED = output.WIDTH, output.WIDTH + 1, output.WIDTH + 2, output.WIDTH + 3
+"""Behind the state in a row of the output: stamp, health bits, length of a gap, velocity and log-std of the network."""
+ATTENTIONS = PREDICTED + 6
+"""Then, on request, the attention (Nt C)."""
+STARTING, NO_MEASUREMENT = int(Health.STARTING), int(Health.NO_MEASUREMENT)
+REJECTED, DIVERGED = int(Health.REJECTED), int(Health.DIVERGED)
+# No legged robot moves faster, and a filter less sure than this knows nothing.
+MAX_SPEED, MAX_STD, LONGEST_GAP = 30.0, 10.0, 10.0
+_F, _F2, _S, _I, _B = "float64[::1]", "float64[:, ::1]", "float32[::1]", "int64[::1]", "boolean[::1]"
+_ALL = f"{_F}, {_S}, {_I}, {_B}"
+
+
+@compiled(f"void({_ALL}, float64, boolean)")
+def _advance(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, dt: float, blind: bool) -> None:
+    """Carry the filter over `dt` seconds: by the IMU, or blindly, with the velocity held and less and less sure."""
+    turn, x = floats[R : R + 9].reshape(3, 3), floats[X : X + 6].reshape(2, 3)
+    bias, cov = floats[B : B + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
+    work, slots = floats[WORK : WORK + 450].reshape(5, 6, 15), ints[SLOTS : SLOTS + 12].reshape(6, 2)
+    settings = floats[SETTINGS : SETTINGS + 12]
+    noise = settings[0:4]
+    clean = clean_in(floats, flags, ints[LEGS])
+    gyro, accel = clean.gyro, clean.accel
+    if blind:
+        gyro, accel = floats[SCRATCH : SCRATCH + 3], floats[SCRATCH + 3 : SCRATCH + 6]
+        noise = floats[SCRATCH + 6 : SCRATCH + 10]
+        for i in range(3):
+            gyro[i] = bias[0, i]
+            accel[i] = bias[1, i] - settings[4] * turn[2, i]
+        # Densities whose variance over the step is (rate dt)^2 and (accel dt)^2.
+        noise[0], noise[1] = settings[6] * math.sqrt(dt), settings[5] * math.sqrt(dt)
+        noise[2], noise[3] = settings[2], settings[3]
+    nothing = floats[0:0]
+    propagate(
+        turn, x, bias, cov, flags[0:0], work, slots, noise, nothing, nothing.reshape(0, 3),
+        gyro, accel, settings[4], dt, settings[7] != 0.0, settings[8] != 0.0,
+    )  # fmt: skip
+
+
+@compiled(f"boolean({_ALL}, {_S})")
+def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> bool:
+    """Give the filter what the network says: the velocity of base_link, moved to the IMU and into its axes."""
+    turn, x = floats[R : R + 9].reshape(3, 3), floats[X : X + 6].reshape(2, 3)
+    bias, cov = floats[B : B + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
+    work, slots = floats[WORK : WORK + 450].reshape(5, 6, 15), ints[SLOTS : SLOTS + 12].reshape(6, 2)
+    mount, arm = floats[MOUNT : MOUNT + 9].reshape(3, 3), floats[MOUNT + 9 : MOUNT + 12]
+    clean = clean_in(floats, flags, ints[LEGS])
+    velocity, noise = floats[SCRATCH + 10 : SCRATCH + 13], floats[SCRATCH + 13 : SCRATCH + 22].reshape(3, 3)
+    w0 = w1 = w2 = 0.0
+    for j in range(3):
+        rate = clean.gyro[j] - bias[0, j]
+        w0 += mount[0, j] * rate
+        w1 += mount[1, j] * rate
+        w2 += mount[2, j] * rate
+    v0 = np.float64(predicted[0]) + (w1 * arm[2] - w2 * arm[1])
+    v1 = np.float64(predicted[1]) + (w2 * arm[0] - w0 * arm[2])
+    v2 = np.float64(predicted[2]) + (w0 * arm[1] - w1 * arm[0])
+    s0 = math.exp(2.0 * np.float64(predicted[3]))
+    s1 = math.exp(2.0 * np.float64(predicted[4]))
+    s2 = math.exp(2.0 * np.float64(predicted[5]))
+    for i in range(3):
+        velocity[i] = mount[0, i] * v0 + mount[1, i] * v1 + mount[2, i] * v2
+        for j in range(3):
+            noise[i, j] = (
+                mount[0, i] * s0 * mount[0, j] + mount[1, i] * s1 * mount[1, j] + mount[2, i] * s2 * mount[2, j]
+            )
+    return correct_velocity(turn, x, bias, cov, flags[0:0], work, slots, velocity, noise)
+
+
+@compiled(f"void({_ALL}, {_S}, float64)")
+def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, features: Singles, part: float) -> None:
+    """Features and tokens at a moment between the last sample (part 0) and this one (part 1)."""
+    count, legs, tokens = ints[FEATURES], ints[LEGS], ints[TOKENS]
+    last = singles[ints[MEMORY] : ints[MEMORY] + count]
+    now = singles[ints[MEMORY] + count : ints[MEMORY] + 2 * count]
+    for i in range(count):
+        features[i] = now[i] if part == 1.0 else last[i] + np.float32(part) * (now[i] - last[i])
+    clean = clean_in(floats, flags, legs)
+    seen = flags[flags.size - tokens :]
+    for token in range(tokens):
+        seen[token] = True
+    if ints[BY_LEG]:
+        seen[0] = seen[1] = clean.clock[BLIND] == 0.0
+        for leg in range(legs):
+            seen[2 + leg] = clean.ok[leg]
+
+
+@compiled(f"void({_ALL})")
+def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
+    """The features of the clean sample; those of the one before move back a place."""
+    count, legs = ints[FEATURES], ints[LEGS]
+    clean, start = clean_in(floats, flags, legs), ints[MEMORY]
+    for i in range(count):
+        singles[start + i] = singles[start + count + i]
+    now = singles[start + count : start + 2 * count]
+    for i in range(3):
+        now[i], now[3 + i] = clean.gyro[i], clean.accel[i]
+    for j in range(3 * legs):
+        now[6 + j], now[6 + 3 * legs + j] = clean.q[j], clean.dq[j]
+        if ints[TARGETS]:
+            now[6 + 6 * legs + j] = clean.e[j]
+
+
+@compiled(f"int64({_ALL}, int64, int64)")
+def _step(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, verdict: int, bits: int) -> int:
+    """Carry the state to the sample that was just admitted; returns health bits."""
+    legs, count = ints[LEGS], ints[FEATURES]
+    clean = clean_in(floats, flags, legs)
+    sizes, weights = ints[SIZES:], singles[: ints[WEIGHTS]]
+    memory = singles[ints[WEIGHTS] : ints[MEMORY]]
+    features = singles[ints[MEMORY] + 2 * count : ints[MEMORY] + 3 * count]
+    predicted = singles[ints[MEMORY] + 3 * count : ints[MEMORY] + 3 * count + 6]
+    seen = flags[flags.size - ints[TOKENS] :]
+    period, tolerance, hold = floats[SETTINGS + 9], floats[SETTINGS + 10], floats[SETTINGS + 11]
+    t, dt = clean.clock[STAMP], clean.clock[DT]
+    blind = clean.clock[BLIND] > 0.0
+    usable = clean.known[1] and clean.clock[BLIND] <= hold
+    standing = False
+    for leg in range(legs):
+        standing = standing or clean.ok[leg]
+    usable = usable and standing
+    if verdict == FIRST and flags[ALIGN]:
+        turn, x = floats[R : R + 9].reshape(3, 3), floats[X : X + 6].reshape(2, 3)
+        bias, cov = floats[B : B + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
+        mount, arm = floats[MOUNT : MOUNT + 9].reshape(3, 3), floats[MOUNT + 9 : MOUNT + 12]
+        std, gravity = floats[START : START + 15], floats[SETTINGS + 4]
+        if blind or not align(turn, x, bias, cov, mount, arm, std, clean.accel, gravity):
+            # Not a robot at rest: look again at the next sample.
+            clean.known[0] = False
+            return bits | STARTING | NO_MEASUREMENT
+        flags[ALIGN] = False
+    _gather(floats, singles, ints, flags)
+    if verdict == AFTER_GAP:
+        _advance(floats, singles, ints, flags, min(dt, LONGEST_GAP), True)
+    if verdict != FIRST and verdict != AFTER_GAP and usable:
+        covered = t - dt
+        while floats[CLOCK] <= t + tolerance:
+            late = abs(t - floats[CLOCK]) <= tolerance
+            moment = t if late else floats[CLOCK]
+            if moment > covered:
+                _advance(floats, singles, ints, flags, moment - covered, blind)
+                covered = moment
+            _mix(floats, singles, ints, flags, features, 1.0 if late else (moment - t + dt) / dt)
+            network_step(sizes, weights, memory, features, seen, predicted)
+            if _correct(floats, singles, ints, flags, predicted):
+                flags[MEASURED] = True
+            else:
+                bits |= REJECTED
+            floats[CLOCK] = moment + period
+        if t > covered:
+            _advance(floats, singles, ints, flags, t - covered, blind)
+    else:
+        if verdict != FIRST and verdict != AFTER_GAP:
+            _advance(floats, singles, ints, flags, dt, blind)
+        # The network's memory ends here: it knows only samples that follow each other.
+        network_reset(sizes, memory)
+        floats[CLOCK] = t + period
+        if usable:
+            _mix(floats, singles, ints, flags, features, 1.0)
+            network_step(sizes, weights, memory, features, seen, predicted)
+            if verdict == AFTER_GAP:
+                if _correct(floats, singles, ints, flags, predicted):
+                    flags[MEASURED] = True
+                else:
+                    bits |= REJECTED
+        else:
+            bits |= NO_MEASUREMENT
+    return bits
+
+
+@compiled(f"boolean({_F})")
+def _recover(floats: Array) -> bool:
+    """See that the state is one; if it is not, go back to the last good pose and begin again. True if it had to."""
+    x, cov = floats[X : X + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
+    total = 0.0
+    for i in range(P):
+        total += floats[i]
+    for i in range(15):
+        total += cov[i, i]
+    speed2 = x[0, 0] * x[0, 0] + x[0, 1] * x[0, 1] + x[0, 2] * x[0, 2]
+    # Written so that a nan counts as diverged too.
+    if (
+        math.isfinite(total)
+        and speed2 < MAX_SPEED * MAX_SPEED
+        and cov[3, 3] + cov[4, 4] + cov[5, 5] < MAX_STD * MAX_STD
+    ):
+        for i in range(9):
+            floats[SAFE + i] = floats[R + i]
+        for i in range(3):
+            floats[SAFE + 9 + i] = x[1, i]
+        return False
+    for i in range(9):
+        floats[R + i] = floats[SAFE + i]
+    for i in range(3):
+        x[0, i] = 0.0
+        x[1, i] = floats[SAFE + 9 + i]
+    for i in range(6):
+        floats[B + i] = 0.0
+    start_covariance(x, cov, floats[START : START + 15])
+    return True
+
+
+@compiled(f"void({_ALL}, {_F2}, {_F2})")
+def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, rows: Array, out: Array) -> None:
+    """Take rows of samples (N, W) in turn, and write a row (N, O) for each."""
+    legs, count = ints[LEGS], ints[FEATURES]
+    bounds, clean = bounds_in(floats, legs, ints[TARGETS] != 0), clean_in(floats, flags, legs)
+    predicted = singles[ints[MEMORY] + 3 * count : ints[MEMORY] + 3 * count + 6]
+    turn, x = floats[R : R + 9].reshape(3, 3), floats[X : X + 6].reshape(2, 3)
+    bias, cov = floats[B : B + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
+    mount, arm = floats[MOUNT : MOUNT + 9].reshape(3, 3), floats[MOUNT + 9 : MOUNT + 12]
+    scratch = floats[SCRATCH + 22 : SCRATCH + 31]
+    for k in range(rows.shape[0]):
+        verdict, bits = admit(bounds, clean, rows[k])
+        if verdict != REFUSED:
+            bits = _step(floats, singles, ints, flags, verdict, bits)
+            if _recover(floats):
+                bits |= DIVERGED
+        if not flags[MEASURED]:
+            bits |= STARTING
+        row = out[k]
+        output.write_row(turn, x, bias, cov, mount, arm, clean.gyro, scratch, row[: output.WIDTH])
+        row[TIME], row[HEALTH], row[GAP_LENGTH] = clean.clock[STAMP], bits, clean.clock[GAP]
+        for i in range(6):
+            row[PREDICTED + i] = predicted[i]
+        if ints[ATTENTION]:
+            attention_into(ints[SIZES:], singles[ints[WEIGHTS] : ints[MEMORY]], row[ATTENTIONS:])
