@@ -226,9 +226,9 @@ def report(groups: Groups, walks: Mapping[str, Walk]) -> str:
     return "\n\n".join([*parts, paragraph(_CHOICE), median_table(groups)])
 
 
-_INTRODUCTION = """`python benchmarks/networks.py --write` makes this section, of the models that come with gait or of the
-files given with `--models`. Each column is a held-out collection: trot on each terrain, then the other gaits on `flat`.
-Errors are root mean squares over all samples; ± is the standard deviation over seeds."""
+_INTRODUCTION = """`python benchmarks/networks.py --write` makes this section, of the models that come with gait or of
+the files given with `--models`. Each column is a held-out collection: trot on each terrain, then the other gaits on
+`flat`. Errors are root mean squares over all samples; ± is the standard deviation over seeds."""
 _CALIBRATION = """Share of the error's components within one and within two predicted standard deviations, in per cent
 (68, 95 would be honest)"""
 _CHOICE = """Where one seed must stand for a group, it is the one with the median error on its own validation episodes;
