@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from gait.robots import Robot
 from gait.sim.commands import Command, random_schedule
 from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, robot_of, run_episode
 from gait.sim.feedback import feedback_of
-from gait.sim.gaits import STATIONARY, find_gait, leg_corners
+from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, find_gait, leg_corners
 from gait.sim.plan import CollectConfig
 from gait.sim.sensors import sense
 from gait.sim.store import ROBOT_DIGEST, Store
@@ -76,11 +76,9 @@ def draw_episode(
     root = np.random.SeedSequence(config.seed, spawn_key=(number, attempt))
     settings, physics, noise = root.spawn(3)
     rng = np.random.default_rng(settings)
-    # Spread evenly: the share holds in every stretch of the collection.
-    still = np.floor((number + 1) * config.stationary_share) > np.floor(number * config.stationary_share)
     base = EpisodeConfig(
         robot=config.robot,
-        gait=STATIONARY if still else config.gait,
+        gait=_subject(config, number),
         terrain=config.terrain,
         seconds=config.seconds,
         feedback=config.feedback,
@@ -91,9 +89,23 @@ def draw_episode(
     return body_of(config.sensors, episode), int(physics.generate_state(1)[0]), np.random.default_rng(noise)
 
 
+def _subject(config: CollectConfig, number: int) -> str:
+    """What an episode is about: the gait, or standing still, or being in somebody's hand."""
+    # Spread evenly: the share holds in every stretch of the collection.
+    before = np.floor(number * config.stationary_share)
+    if np.floor((number + 1) * config.stationary_share) > before:
+        return STATIONARY
+    if config.airborne_share > 0.0:
+        # The others are counted by themselves, so that the two never ask for the same episode.
+        share, count = config.airborne_share / (1.0 - config.stationary_share), number - before
+        if np.floor((count + 1) * share + 1e-9) > np.floor(count * share + 1e-9):
+            return AIRBORNE
+    return config.gait
+
+
 def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command, ...]:
     """A route that fits the terrain: round the circle, up the slope, to and fro over debris, anywhere elsewhere."""
-    if episode.gait == STATIONARY:
+    if episode.gait in OTHERS:
         return episode.commands
     speed = rng.uniform(0.3, 0.6)
     if episode.terrain == "circular":
@@ -191,7 +203,7 @@ def collect(
         raise GaitError(f"workers must be 1 or more, got {workers}")
     # A robot that cannot walk must be known before anything is written.
     leg_corners(Robot.load(config.robot))
-    store = Store(Path(out), {"version": __version__, **asdict(config), ROBOT_DIGEST: robot_digest(config.robot)})
+    store = Store(Path(out), {"version": __version__, **config.as_dict(), ROBOT_DIGEST: robot_digest(config.robot)})
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
 

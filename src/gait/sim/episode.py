@@ -14,9 +14,10 @@ import numpy.typing as npt
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
 from gait.robots import Robot, robot_names
+from gait.sim.airborne import Hand, HandledLegs
 from gait.sim.commands import check_schedule
 from gait.sim.controller import Controller, ControllerConfig
-from gait.sim.gaits import STATIONARY, leg_corners
+from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, leg_corners
 from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
 from gait.sim.stationary import RandomTargets
 from gait.sim.stepping import (
@@ -83,7 +84,7 @@ class RawEpisode:
     command: Array
     """Commanded forward, sideways and yaw velocity (N, 3)."""
     gait_id: npt.NDArray[np.int64]
-    """Commanded gait, an index into `gait.sim.gaits.GAIT_NAMES`; -1 for stationary episodes (N,)."""
+    """Commanded gait, an index into `gait.sim.gaits.GAIT_NAMES`; -1 where none is walked (N,)."""
     fell_at: float | None
     """When the robot fell, in seconds; None if it did not."""
     config: EpisodeConfig
@@ -163,10 +164,16 @@ class Simulation:
         d = self.data
         self._views = (d.qpos, d.qvel, d.sensordata, d.ctrl)
         self.record[0, :7], self.record[0, Q] = self.data.qpos[:7], self.data.qpos[7:19]
-        self.controller: Controller | RandomTargets
+        self.controller: Controller | RandomTargets | HandledLegs
+        self._hand: Hand | None = None
         period = 1.0 / config.control_rate
         if config.gait == STATIONARY:
             self.controller = RandomTargets(self.robot, config.kp, period, self.rng)
+        elif config.gait == AIRBORNE:
+            hand_rng, legs_rng = self.rng.spawn(2)
+            self.controller = HandledLegs(self.robot, config.kp, config.kd, period, legs_rng)
+            self._hand = Hand(self.body, self.model, self.data, period, self.controller, hand_rng)
+            self.physics = self._hand.step
         else:
             self.controller = Controller(self.robot, "stand", config.kp, config.kd, period, controller)
 
@@ -182,6 +189,8 @@ class Simulation:
 
     def step(self) -> None:
         """One control step: feel, decide, then hold the joint targets for the control period."""
+        if self._hand is not None:
+            self._hand.plan()
         self._decide()
         record, row, model, data = self.record, self.row, self.model, self.data
         qpos, qvel, sensors, ctrl = self._views
@@ -195,9 +204,9 @@ class Simulation:
             row += 1
         self.row = row
         upright = note_state(row, qpos, qvel, record)
-        # Lying down is part of a stationary episode; for a walking robot it is the end.
-        down = sensors[0] > 0.0 and self.config.gait != STATIONARY
-        if (down or upright < 0.5) and self.fell_row is None:
+        # Lying down is part of a stationary episode, tumbling of an airborne one; for a walking robot it is the end.
+        down = sensors[0] > 0.0 and self.config.gait not in OTHERS
+        if (down or (upright < 0.5 and self._hand is None)) and self.fell_row is None:
             self.fell_row = row
 
     def _decide(self) -> None:
@@ -307,7 +316,7 @@ def run_episode(
 
     Args:
         config: what happens.
-        seed: draws the terrain's details and the targets of stationary episodes.
+        seed: draws the terrain's details, the targets of stationary episodes and the story of airborne ones.
         feedback: estimator in the loop; None feeds the truth to the controller.
         controller: settings of the walking controller other than the usual.
     """

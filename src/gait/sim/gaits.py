@@ -50,6 +50,10 @@ GAITS: dict[str, Gait] = {
 GAIT_NAMES = tuple(GAITS)
 STATIONARY = "stationary"
 """Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.stationary`."""
+AIRBORNE = "airborne"
+"""The same for episodes in which somebody has the robot in hand; see `gait.sim.airborne`."""
+OTHERS = (STATIONARY, AIRBORNE)
+"""What an episode can be about other than walking: these take no commands, and lying down is no fall."""
 
 
 def find_gait(name: str) -> Gait:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from gait.errors import GaitError, need_extra
 
@@ -12,7 +13,8 @@ class CollectConfig:
     """What a collection is made of. It and nothing else decides what the files say."""
 
     gait: str = "trot"
-    """How the robot walks: stand, walk, trot, bound, pace, pronk, or stationary for random joint targets."""
+    """How the robot walks: stand, walk, trot, bound, pace, pronk, stationary for random joint targets, or airborne for
+    a robot in somebody's hand."""
     terrain: str = "rubber"
     """What it walks on: flat, rubber, slippery, debris, circular, rough or slope."""
     episodes: int = 200
@@ -30,6 +32,8 @@ class CollectConfig:
     """Where the controller's velocity and orientation come from: truth, or the name of an estimator."""
     stationary_share: float = 0.0
     """Share of the episodes that follow random joint targets and hardly move."""
+    airborne_share: float = 0.0
+    """Share of the episodes in which somebody lifts, carries, drops and tosses the robot while its legs move."""
     nominal: bool = False
     """Leave friction, masses, gains and control rate as they are, without pushes; commands stay random."""
     keep_falls: bool = False
@@ -38,13 +42,13 @@ class CollectConfig:
     def __post_init__(self) -> None:
         try:
             from gait.sim.feedback import FEEDBACKS
-            from gait.sim.gaits import GAIT_NAMES, STATIONARY
+            from gait.sim.gaits import GAIT_NAMES, OTHERS
             from gait.sim.terrain import TERRAIN_NAMES
             from gait.sim.twin import PROFILES
         except ModuleNotFoundError as error:
             raise need_extra(error.name or "mujoco", "sim") from None
         for name, choices in (
-            ("gait", (*GAIT_NAMES, STATIONARY)),
+            ("gait", (*GAIT_NAMES, *OTHERS)),
             ("terrain", TERRAIN_NAMES),
             ("sensors", PROFILES),
             ("feedback", FEEDBACKS),
@@ -57,5 +61,16 @@ class CollectConfig:
             raise GaitError(f"seconds must lie between 0.1 and 3600, got {self.seconds}")
         if self.seed < 0:
             raise GaitError(f"seed must be 0 or more, got {self.seed}")
-        if not 0.0 <= self.stationary_share <= 1.0:
-            raise GaitError(f"stationary_share must lie between 0 and 1, got {self.stationary_share}")
+        for name in ("stationary_share", "airborne_share"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise GaitError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+        if self.stationary_share + self.airborne_share > 1.0 + 1e-9:
+            raise GaitError("stationary_share and airborne_share together must not exceed 1: lower one of them")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as files keep them."""
+        values = asdict(self)
+        if self.airborne_share == 0.0:
+            # Collections from before there was this setting are the same without it.
+            del values["airborne_share"]
+        return values

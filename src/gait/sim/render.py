@@ -77,6 +77,8 @@ class Canvas:
         centre = data.xpos[self._body]
         # The camera hardly bobs with the body, so that the body's motion can be seen.
         self._height = centre[2] if self._height is None else self._height + 0.05 * (centre[2] - self._height)
+        # One that is lifted or dropped must not leave the picture either.
+        self._height = min(max(self._height, centre[2] - 0.15), centre[2] + 0.15)
         self._camera.lookat[:] = centre[0], centre[1], self._height - 0.08
         every = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self._model, data, self._option, None, self._camera, every, self._scene)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gait.sim.commands import Command, CommandRanges, Push, random_pushes, random_schedule
-from gait.sim.gaits import STATIONARY, find_gait
+from gait.sim.gaits import OTHERS, find_gait
 from gait.sim.terrain import PLATE_FRICTION, find_terrain
 
 
@@ -18,7 +18,8 @@ class EpisodeConfig:
     robot: str = "go1"
     """Name of a robot, or the path of its YAML file."""
     gait: str = "trot"
-    """Gait at the start; commands may change it. `stationary` follows random joint targets instead of walking."""
+    """Gait at the start; commands may change it. `stationary` follows random joint targets instead of walking,
+    and `airborne` is lifted, carried and dropped."""
     terrain: str = "flat"
     """Kind of ground; see `gait.sim.terrain.TERRAINS`."""
     seconds: float = 10.0
@@ -98,7 +99,7 @@ def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRange
     """
     ranges = ranges or RandomRanges()
     friction = rng.uniform(*find_terrain(base.terrain).friction_range)
-    still = base.gait == STATIONARY
+    still = base.gait in OTHERS
     frequency = 0.0 if still else 1.0 / find_gait(base.gait).period
     kp = float(np.exp(rng.uniform(*np.log(ranges.kp))))
     along = rng.uniform(*ranges.payload_offset)
@@ -117,6 +118,6 @@ def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRange
         kd=float(np.sqrt(kp)) * rng.uniform(*ranges.damping_ratio),
         control_rate=int(rng.choice(ranges.control_rates)),
         commands=base.commands if still else random_schedule(rng, base.seconds, frequency, ranges.commands),
-        # Nothing steps out to catch a robot that only follows joint targets.
+        # Nothing steps out to catch a robot that only follows joint targets; the hand pushes by itself.
         pushes=() if still else random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
     )

@@ -31,6 +31,8 @@ class TrainConfig:
     """Ground of fresh rollouts."""
     stationary_share: float = 0.1
     """Share of the fresh rollouts that stand nearly still; a data set brings its own."""
+    airborne_share: float = 0.0
+    """Share of the fresh rollouts in which somebody has the robot in hand; the paper has none."""
     robot: str = "go1"
     """Robot of fresh rollouts: a name or the path of a YAML file."""
     seed: int = 0
@@ -55,9 +57,9 @@ class TrainConfig:
     """Longest gradient; a longer one is shortened to this."""
     mask: float = 0.2
     """Probability that the encoder does not see a token."""
-    mask_hold: int = 1
-    """Steps for which a draw of the mask holds. 1 draws anew for every step, slot and token; with more, a sensor is out
-    for so many steps on end, as a broken one is."""
+    mask_held: float = 0.0
+    """Share of the sequences whose mask is drawn once and holds throughout, as of a broken sensor; in the others it is
+    drawn anew for every step, slot and token."""
     gyro_noise: float = 0.01
     """Standard deviation of the white noise added to a gyro sample, rad/s, drawn anew in every batch."""
     accel_noise: float = 0.1
@@ -89,7 +91,7 @@ class TrainConfig:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise GaitError(f"{name} must be {least} or more, got {getattr(self, name)}")
-        for name in ("stationary_share", "mask", "validation_share"):
+        for name in ("stationary_share", "airborne_share", "mask", "validation_share"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise GaitError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         if self.burn_in >= self.steps:
@@ -99,7 +101,11 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as files keep them."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        if self.airborne_share == 0.0:
+            # A training from before there was this setting goes on, and gives the same file.
+            del values["airborne_share"]
+        return values
 
     @property
     def architecture(self) -> dict[str, Any]:
@@ -114,7 +120,7 @@ class TrainConfig:
 
 _LEAST: dict[str, float] = {
     "seed": 0, "iterations": 1, "l1_iterations": 0, "sequences": 1, "steps": 2, "truncate": 1, "burn_in": 0,
-    "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "mask_hold": 1, "gyro_noise": 0.0, "accel_noise": 0.0,
+    "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "gyro_noise": 0.0, "accel_noise": 0.0,
     "gyro_bias": 0.0, "accel_bias": 0.0, "contact_weight": 0.0, "validation_episodes": 1, "validate_every": 1,
 }  # fmt: skip
 

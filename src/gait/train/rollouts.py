@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,11 +39,12 @@ class Rollouts:
             robot=config.robot,
             sensors="exact",
             stationary_share=config.stationary_share,
+            airborne_share=config.airborne_share,
         )
         self._plans = [replace(plan, gait=gait) for gait in config.gaits]
         held = [replace(p, seconds=VALIDATION_SECONDS, seed=config.seed + 1_000_003) for p in self._plans]
         self.data: Sequence[dict[str, Any]] = [
-            {"version": __version__, "fresh": True, **asdict(p)} for p in self._plans
+            {"version": __version__, "fresh": True, **p.as_dict()} for p in self._plans
         ]
         # Spawned, not forked: compiled code and threads do not survive a fork.
         context = multiprocessing.get_context("spawn")

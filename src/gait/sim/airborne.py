@@ -1,0 +1,337 @@
+"""Airborne rollouts: somebody has the robot in hand.
+
+The robot is lifted, carried, swung, put down, dropped, tossed and pushed, while its legs trot, step, swim, reach, hold
+or hang. So an estimator sees what no trot shows: legs that move and bear nothing, at any velocity.
+
+The hand is a spring and damper between the base and a target that moves smoothly. It acts through MuJoCo's external
+force on the base, so accelerometer, contacts and joints answer to it as to any other force. `Hand` is its story, drawn
+at random; `gait.sim.handled` moves the legs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from gait import lie
+from gait._compile import compiled
+from gait.arrays import Array
+from gait.robots import Robot
+from gait.sim.controller import rigid_body
+from gait.sim.gaits import AIRBORNE
+from gait.sim.handled import HandledLegs
+from gait.sim.mpc import GRAVITY
+from gait.sim.world import TIMESTEP, stand_state
+
+__all__ = ["AIRBORNE", "Hand", "HandledLegs"]
+
+MAX_FORCE, MAX_TORQUE = 450.0, 40.0
+"""Newtons and newton metres: what two strong arms can do to a robot of 12 to 14 kg for a moment."""
+HOME = 2.5
+"""Metres from the start beyond which the robot is carried back, since some terrains end."""
+_A1, _A2 = "float64[::1]", "float64[:, ::1]"
+
+
+@compiled(f"void({_A1}, {_A1}, {_A1}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1})")
+def pull(
+    qpos: Array, qvel: Array, goal: Array, sway: Array, grasp: Array, inertia: Array, target: Array, wrench: Array
+) -> None:
+    """Move the hand's target on by one physics step, and pull the base towards it.
+
+    Args:
+        qpos: position of the robot; the base comes first.
+        qvel: its velocity, that of the base linear in the world and angular in the base frame.
+        goal: velocity of the target (3,), its roll and pitch, its yaw rate.
+        sway: amplitude, frequency in Hz and phase (3, 6) of what is added: to the velocity, and to roll, pitch, yaw.
+        grasp: stiffness and damping over mass, the same for rotation (4,), mass, leash in metres, wanted grip from 0 to
+            1, how fast the grip changes a second, how fast the target takes on the goal a second.
+        inertia: of the robot about the axes of the base (3,).
+        target: position (3,), velocity (3,), roll, pitch, yaw, grip, time; updated.
+        wrench: output, force and torque in the world frame (6,).
+    """
+    dt = TIMESTEP
+    step = grasp[7] * dt
+    target[9] += min(max(grasp[6] - target[9], -step), step)
+    target[10] += dt
+    wave = np.empty(6)
+    for i in range(6):
+        wave[i] = sway[0, i] * math.sin(2.0 * math.pi * sway[1, i] * target[10] + sway[2, i])
+    near, force, away = min(grasp[8] * dt, 1.0), np.empty(3), 0.0
+    for i in range(3):
+        target[3 + i] += near * (goal[i] - target[3 + i])
+        target[i] += (target[3 + i] + wave[i]) * dt
+        away += (target[i] - qpos[i]) ** 2
+    # The target waits for a robot that is stuck or lags behind.
+    shrink = min(grasp[5] / max(math.sqrt(away), 1e-9), 1.0)
+    for i in range(3):
+        target[i] = qpos[i] + shrink * (target[i] - qpos[i])
+        force[i] = grasp[4] * (grasp[0] * (target[i] - qpos[i]) + grasp[1] * (target[3 + i] + wave[i] - qvel[i]))
+    force[2] += grasp[4] * GRAVITY
+    target[6] += near * (goal[3] - target[6])
+    target[7] += near * (goal[4] - target[7])
+    target[8] += goal[5] * dt
+    turn = np.empty((3, 3))
+    roll, pitch, yaw = target[6] + wave[3], target[7] + wave[4], target[8] + wave[5]
+    cr, sr, cp, sp, cy, sy = (
+        math.cos(roll), math.sin(roll), math.cos(pitch), math.sin(pitch), math.cos(yaw), math.sin(yaw)
+    )  # fmt: skip
+    turn[0, 0], turn[0, 1], turn[0, 2] = cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr
+    turn[1, 0], turn[1, 1], turn[1, 2] = sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr
+    turn[2, 0], turn[2, 1], turn[2, 2] = -sp, cp * sr, cp * cr
+    R, error_R = np.empty((3, 3)), np.empty((3, 3))
+    lie.rotation_from_quat_into(qpos[3:7], R)
+    for i in range(3):
+        for j in range(3):
+            # From the base's orientation to the target's, in the base frame.
+            error_R[i, j] = R[0, i] * turn[0, j] + R[1, i] * turn[1, j] + R[2, i] * turn[2, j]
+    error = lie.so3_log(error_R)
+    far = math.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
+    ease, torque_b = min(0.8 / max(far, 1e-9), 1.0), np.empty(3)
+    for i in range(3):
+        rate = R[2, i] * goal[5] - qvel[3 + i]
+        torque_b[i] = inertia[i] * (grasp[2] * ease * error[i] + grasp[3] * rate)
+    strong = math.sqrt(force[0] ** 2 + force[1] ** 2 + force[2] ** 2)
+    hard = math.sqrt(torque_b[0] ** 2 + torque_b[1] ** 2 + torque_b[2] ** 2)
+    strong = target[9] * min(MAX_FORCE / max(strong, 1e-9), 1.0)
+    hard = target[9] * min(MAX_TORQUE / max(hard, 1e-9), 1.0)
+    for i in range(3):
+        wrench[i] = strong * force[i]
+        wrench[3 + i] = hard * (R[i, 0] * torque_b[0] + R[i, 1] * torque_b[1] + R[i, 2] * torque_b[2])
+
+
+class Hand:
+    """What somebody does to the robot in an airborne episode, told as a story that is drawn along the way."""
+
+    def __init__(self, robot: Robot, model: Any, data: Any, period: float, legs: HandledLegs, rng: Any) -> None:
+        """Stand beside the robot.
+
+        Args:
+            robot: whose base is held.
+            model: the MuJoCo model.
+            data: its state.
+            period: seconds between two calls of `plan`.
+            legs: told when they are in the air.
+            rng: draws the story.
+        """
+        self._model, self._data, self._period, self._legs, self._rng = model, data, period, legs, rng
+        self._base = model.body(robot.base_link).id
+        self._mass = float(model.body_subtreemass[self._base])
+        self._standing = float(stand_state(robot)[2])
+        _, inertia = rigid_body(robot, robot.q_stand)
+        self._inertia = np.ascontiguousarray(np.diag(inertia))
+        self._goal, self._sway, self._target = np.zeros(6), np.zeros((3, 6)), np.zeros(11)
+        self._grasp = np.zeros(9)
+        self._wrench: Array = data.xfrc_applied[self._base]
+        self._holds = False
+        self._geom = np.zeros(1, dtype=np.int32)
+        self._story = self._tell()
+
+    def plan(self) -> None:
+        """Once a control step: go on with the story."""
+        next(self._story)
+
+    def step(self, model: Any, data: Any) -> None:
+        """Stands in for MuJoCo's own step: pull, then step."""
+        if self._holds:
+            pull(
+                data.qpos, data.qvel, self._goal, self._sway, self._grasp, self._inertia, self._target, self._wrench
+            )  # fmt: skip
+        mujoco.mj_step(model, data)
+
+    def _tell(self) -> Iterator[None]:
+        rng = self._rng
+        yield from self._leave(rng.uniform(0.2, 1.5))
+        while True:
+            how, upright = rng.choice(["toss", "carry"], p=[0.2, 0.8]), self._upright() > 0.7
+            if how == "carry" or not upright:
+                yield from self._carry()
+                # Who has just picked it up from its side rather puts it on its feet.
+                how = rng.choice(["put", "drop", "toss"], p=[0.35, 0.4, 0.25] if upright else [0.7, 0.3, 0.0])
+                if how == "toss" and self._above() > self._standing + 0.4:
+                    how = "drop"
+            if how == "put":
+                yield from self._put()
+            elif how == "drop":
+                yield from self._drop()
+                yield from self._fly()
+            else:
+                for _ in range(rng.integers(1, 4)):
+                    yield from self._toss()
+                    yield from self._fly()
+                    if self._upright() < 0.7:
+                        break
+            # At times it is caught in mid-air, or taken up again at once.
+            if rng.random() < 0.9:
+                yield from self._leave(rng.uniform(0.8, 4.4))
+
+    def _carry(self) -> Iterator[None]:
+        """Lift the robot and take it somewhere."""
+        rng = self._rng
+        self._take(rng.uniform(0.05, 0.3))
+        if rng.random() < 0.7:
+            self._legs.airborne = True
+            self._legs.choose()
+        for _ in range(rng.integers(1, 3)):
+            self._swing()
+            height, fast = rng.uniform(0.1, 0.8), rng.uniform(0.3, 2.0)
+            self._aim(rng.choice([1.0, 1.7], p=[0.6, 0.4]), rng.uniform(0.0, 0.5), 1.5)
+            for _ in self._steps(rng.uniform(0.3, 1.1)):
+                self._rise(height, fast)
+                yield
+                self._legs.airborne = self._legs.airborne or self._above() > self._standing + 0.08
+
+    def _drop(self) -> Iterator[None]:
+        """Let go at a height of 5 to 40 cm."""
+        rng = self._rng
+        height, fast = rng.uniform(0.05, 0.4), rng.uniform(0.5, 1.5)
+        self._sway[0] *= rng.random()
+        self._aim(1.2, rng.uniform(0.0, 0.3), 1.0)
+        for _ in self._steps(1.0):
+            self._rise(height, fast)
+            yield
+            if abs(self._above() - self._standing - height) < 0.05:
+                break
+
+    def _put(self) -> Iterator[None]:
+        """Lower the robot until its feet or its body bear it, and let go slowly."""
+        rng = self._rng
+        self._aim(0.0, 0.05, 0.3)
+        self._sway[0] = 0.0
+        self._goal[2] = -rng.uniform(0.25, 0.8)
+        for _ in self._steps(5.0):
+            yield
+            if self._load() > 0.4 * self._mass * GRAVITY or self._data.sensordata[0] > 0.0:
+                break
+        self._land()
+        self._grasp[6], self._grasp[7] = 0.0, 1.0 / rng.uniform(0.1, 0.4)
+        while self._target[9] > 0.0:
+            yield
+        self._let_go()
+
+    def _toss(self) -> Iterator[None]:
+        """Pull the robot up, or along, until it is as fast as wanted."""
+        rng = self._rng
+        if not self._holds:
+            self._take(0.02)
+        self._aim(rng.choice([0.6, 1.8], p=[0.6, 0.4]), 0.2, 1.5)
+        self._sway[0] = 0.0
+        # A leash of no length: the hand holds a velocity, not a place.
+        self._grasp[1], self._grasp[5], self._grasp[8] = 15.0, 0.0, 100.0
+        # The higher it is, the less it may rise: it has to come down on its feet.
+        self._goal[2] = rng.uniform(0.3, 2.6) if self._above() < self._standing + 0.15 else rng.uniform(-0.5, 1.3)
+        for _ in self._steps(0.4):
+            yield
+            if np.abs(self._goal[:3] - self._data.qvel[:3]).max() < 0.15:
+                break
+
+    def _fly(self) -> Iterator[None]:
+        """Let go at once, and wait for the ground or for a moment."""
+        rng = self._rng
+        self._let_go()
+        self._legs.airborne = True
+        if rng.random() < 0.4:
+            self._legs.brace()
+        for _ in self._steps(rng.uniform(0.15, 2.0)):
+            yield
+            if self._load() > 0.0 or self._data.sensordata[0] > 0.0:
+                self._land()
+                break
+
+    def _leave(self, seconds: float) -> Iterator[None]:
+        """Leave the robot alone, but for a push at times; one that lies on its side or back is soon taken up again."""
+        rng = self._rng
+        if self._holds:
+            self._let_go()
+        pushed, duration = rng.uniform(0.0, 2.0 * seconds), rng.uniform(0.05, 0.3)
+        angle, impulse = rng.uniform(-math.pi, math.pi), rng.uniform(1.0, 8.0)
+        push = impulse / duration * np.array([math.cos(angle), math.sin(angle), rng.uniform(-0.3, 0.5)])
+        lying = 0.0
+        for now in self._steps(seconds):
+            self._wrench[:3] = push if pushed <= now < pushed + duration else 0.0
+            yield
+            lying += self._period * (self._upright() < 0.5)
+            if lying > 0.3:
+                break
+        self._wrench[:3] = 0.0
+
+    def _steps(self, seconds: float) -> Iterator[float]:
+        """Time passed, once a control step."""
+        for i in range(max(round(seconds / self._period), 1)):
+            yield i * self._period
+
+    def _take(self, ramp: float) -> None:
+        """Take hold of the robot where it is and as it moves."""
+        rng, qpos, qvel = self._rng, self._data.qpos, self._data.qvel
+        place, turn = rng.uniform(8.0, 22.0), rng.uniform(7.0, 14.0)
+        damping = 2.0 * rng.uniform(0.6, 1.1, 2) * (place, turn)
+        self._grasp[:] = (
+            place**2, damping[0], turn**2, damping[1], self._mass, 0.2, 1.0, 1.0 / ramp, rng.uniform(4.0, 12.0)
+        )  # fmt: skip
+        w, x, y, z = qpos[3:7]
+        yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+        self._target[:] = (*qpos[:3], *qvel[:3], 0.0, 0.0, yaw, 0.0, 0.0)
+        self._sway[0], self._goal[:] = 0.0, 0.0
+        self._holds = True
+
+    def _let_go(self) -> None:
+        self._holds = False
+        self._wrench[:] = 0.0
+
+    def _land(self) -> None:
+        self._legs.airborne = False
+        if self._rng.random() < 0.6:
+            self._legs.land()
+
+    def _aim(self, speed: float, tilt: float, yaw_rate: float) -> None:
+        """Draw where to go: a horizontal velocity, roll and pitch, and a yaw rate, each up to a bound."""
+        rng = self._rng
+        x, y = self._data.qpos[:2]
+        angle, speed = rng.uniform(-math.pi, math.pi), speed * math.sqrt(rng.random())
+        if math.hypot(x, y) > HOME:
+            angle = math.atan2(-y, -x)
+        self._goal[:] = (
+            speed * math.cos(angle), speed * math.sin(angle), 0.0,
+            tilt * rng.uniform(-1, 1), tilt * rng.uniform(-1, 1), yaw_rate * rng.uniform(-1, 1),
+        )  # fmt: skip
+
+    def _swing(self) -> None:
+        """Draw how the hand trembles and swings: half of the time not at all."""
+        rng = self._rng
+        size = rng.choice([0.0, 1.0]) * rng.random()
+        self._sway[0] = size * rng.uniform(0.0, 1.0, 6) * (0.7, 0.7, 0.7, 0.2, 0.2, 0.3)
+        self._sway[1] = rng.uniform(0.3, 2.5, 6)
+        self._sway[2] = rng.uniform(-math.pi, math.pi, 6)
+
+    def _rise(self, height: float, fast: float) -> None:
+        """Aim for a height over that of a standing robot."""
+        away = self._standing + height - self._above()
+        self._goal[2] = min(max(4.0 * away, -fast), fast)
+
+    def _upright(self) -> float:
+        """Cosine of the tilt."""
+        return float(self._data.xmat[self._base, 8])
+
+    def _load(self) -> float:
+        """Newtons on all feet."""
+        forces = self._data.sensordata[1:13].reshape(4, 3)
+        return float(np.sqrt((forces**2).sum(axis=1)).sum())
+
+    def _above(self) -> float:
+        """Height of the base over what lies below it, m."""
+        model, start, down = self._model, self._data.qpos[:3].copy(), np.array([0.0, 0.0, -1.0])
+        gone, exclude = 0.0, self._base
+        # Its own legs may be in the way: look on below them.
+        for _ in range(8):
+            seen = mujoco.mj_ray(model, self._data, start, down, None, True, exclude, self._geom)
+            if seen < 0.0:
+                return float(self._data.qpos[2])
+            gone += seen
+            exclude = int(model.geom_bodyid[self._geom[0]])
+            if model.body_rootid[exclude] != self._base:
+                break
+            start[2] -= seen
+        return float(gone)

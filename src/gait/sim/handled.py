@@ -1,0 +1,214 @@
+"""What the legs of a robot in somebody's hand do: one manner for a while, then another.
+
+Among them is the trot and no other gait, so that a network which shall know trot alone may learn from these rollouts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.robots import Robot
+from gait.robots.kinematics import leg_ik
+from gait.sim.commands import Command, random_schedule
+from gait.sim.controller import Controller
+from gait.sim.gaits import find_gait, gait_of
+from gait.sim.stationary import RandomTargets
+
+IN_THE_AIR = {
+    "trot": 0.25, "step": 0.2, "swim": 0.25, "reach": 0.15, "targets": 0.05, "hold": 0.05, "stiff": 0.03, "limp": 0.02
+}  # fmt: skip
+"""How likely each manner is while the robot is off the ground."""
+ON_THE_GROUND = {"trot": 0.5, "stand": 0.25, "targets": 0.1, "hold": 0.1, "stiff": 0.05}
+"""The same while it is left alone."""
+
+
+class Manner(Protocol):
+    """A way to move the legs."""
+
+    wanted: Array
+    """Commanded velocities, for the record."""
+    gait_id: int
+    """Commanded gait, for the record; -1 where there is none."""
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period."""
+
+
+class Reach(RandomTargets):
+    """Glides from one wide posture to the next, faster than a robot that has to stand on its legs."""
+
+    def __init__(self, robot: Robot, kp: float, period: float, rng: np.random.Generator) -> None:
+        super().__init__(robot, kp, period, rng)
+        self._passed = np.inf
+
+    def _choose(self) -> None:
+        rng, legs = self._rng, self.robot.num_legs
+        self._from = self._to
+        # All legs alike, or each on its own.
+        draw = rng.uniform(-1, 1, (1 if rng.random() < 0.5 else legs, 3)) * (0.4, 0.7, 0.7)
+        to = self.robot.q_stand + np.broadcast_to(draw, (legs, 3)).ravel()
+        self._to = np.clip(to, self.robot.q_lower, self.robot.q_upper)
+        self._passed, self._glide, self._hold = 0.0, rng.uniform(0.12, 0.8), rng.uniform(0.0, 0.4)
+
+
+class Swim:
+    """Every joint swings on a sine of its leg's own phase."""
+
+    gait_id = -1
+
+    def __init__(self, robot: Robot, period: float, rng: np.random.Generator) -> None:
+        self.wanted, self._period, self._time = np.zeros(3), period, 0.0
+        self._lower, self._upper = robot.q_lower.reshape(-1, 3), robot.q_upper.reshape(-1, 3)
+        self._middle = robot.q_stand.reshape(-1, 3) + rng.uniform(-0.25, 0.25, 3)
+        self._size = rng.uniform(0.2, 1.0) * rng.uniform(0.3, 1.0, 3) * (0.2, 0.5, 0.6)
+        self._rate = 2.0 * math.pi * rng.uniform(0.6, 3.0)
+        legs = gait_of("trot", robot).offsets if rng.random() < 0.4 else rng.random(robot.num_legs)
+        self._phase = 2.0 * math.pi * np.asarray(legs)[:, None] + rng.uniform(-math.pi, math.pi, 3)
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period."""
+        self._time += self._period
+        return np.clip(
+            self._middle + self._size * np.sin(self._rate * self._time + self._phase), self._lower, self._upper
+        )
+
+
+class Step:
+    """Feet step below their hips in the order of the trot, by position alone: as a policy does that feels no ground."""
+
+    gait_id = -1
+
+    def __init__(self, robot: Robot, period: float, rng: np.random.Generator) -> None:
+        self.wanted, self._robot, self._period = np.zeros(3), robot, period
+        self._clock, self._rate = 0.0, rng.uniform(0.8, 1.2) / find_gait("trot").period
+        self._offsets = gait_of("trot", robot).offsets
+        self._stride, self._lift = rng.uniform(-1, 1, 2) * (0.08, 0.05), rng.uniform(0.03, 0.1)
+        self._height = rng.uniform(0.22, 0.31)
+        self._hips = robot.offsets[:, 0] + robot.offsets[:, 1]
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period."""
+        robot = self._robot
+        self._clock += self._period * self._rate
+        out = np.empty((robot.num_legs, 3))
+        for leg, offset in enumerate(self._offsets):
+            angle = 2.0 * math.pi * (self._clock + offset)
+            x, y = self._hips[leg, :2] + math.cos(angle) * self._stride
+            # The foot goes back on the ground and forward through the air.
+            foot = np.array([x, y, self._lift * max(-math.sin(angle), 0.0) - self._height])
+            leg_ik(robot.offsets, robot.signs, robot.knee_sign, leg, foot, out[leg])
+        return out
+
+
+class Keep:
+    """Holds a posture, or gives way wherever the legs are moved."""
+
+    gait_id = -1
+
+    def __init__(self, posture: Array | None) -> None:
+        self.wanted, self._posture = np.zeros(3), posture
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period."""
+        return (q if self._posture is None else self._posture).reshape(-1, 3).copy()
+
+
+class HandledLegs:
+    """The legs in an airborne episode; the same interface as the walking controller."""
+
+    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
+        self.robot, self.period = robot, period
+        self.airborne = False
+        """Whether the robot is off the ground, which decides what the legs may do next."""
+        self._kp, self._kd, self._rng = kp, kd, rng
+        self._pull = robot.torque_limit.reshape(-1, 3) / kp
+        slack = 0.5 * self._pull
+        self._lower, self._upper = robot.q_lower.reshape(-1, 3) - slack, robot.q_upper.reshape(-1, 3) + slack
+        self._from = self._last = robot.q_stand.reshape(-1, 3).copy()
+        self._manner: Manner = self._make("stand")
+        self._passed, self._blend, self._end = 0.0, 0.1, rng.uniform(0.3, 1.5)
+
+    @property
+    def wanted(self) -> Array:
+        """Commanded velocities of the trot, zero for other manners."""
+        return self._manner.wanted
+
+    @property
+    def gait_id(self) -> int:
+        """The walking controller's gait, -1 where another manner moves the legs."""
+        return self._manner.gait_id
+
+    def command(self, command: Command) -> None:
+        """Nothing to follow: a robot in hand draws its own commands."""
+
+    def choose(self) -> None:
+        """Go over to another manner, for a while."""
+        chances = IN_THE_AIR if self.airborne else ON_THE_GROUND
+        self._begin(str(self._rng.choice(list(chances), p=list(chances.values()))))
+
+    def brace(self) -> None:
+        """Get ready to land."""
+        self._begin(str(self._rng.choice(["hold", "trot", "step"], p=[0.5, 0.3, 0.2])))
+
+    def land(self) -> None:
+        """Bear the robot, now that there is ground."""
+        self._begin(str(self._rng.choice(["hold", "stand", "trot"], p=[0.4, 0.3, 0.3])))
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period."""
+        self._passed += self.period
+        lying = quat[1] ** 2 + quat[2] ** 2 > 0.25
+        if self._passed > self._end:
+            self.choose()
+        if lying and self.gait_id >= 0:
+            # Nobody walks on the side or on the back.
+            self._begin("limp" if self._rng.random() < 0.3 else "hold")
+        target = self._manner.step(q, dq, quat, omega_b, vel_w)
+        share = min((self._passed + self.period) / self._blend, 1.0)
+        self._last = self._within_reason(self._from + share * (target - self._from), q.reshape(-1, 3))
+        return self._last
+
+    def _within_reason(self, target: Array, q: Array) -> Array:
+        """The target, no farther away than a leg can be and a drive can pull.
+
+        The walking controller counts on the ground: legs that find none would whirl faster than any motor turns.
+        """
+        most = self._pull * (0.45 if self.airborne else 1.0)
+        low, high = np.maximum(q - most, self._lower), np.minimum(q + most, self._upper)
+        return np.minimum(np.maximum(target, low), high)
+
+    def _begin(self, name: str) -> None:
+        rng = self._rng
+        self._manner, self._from = self._make(name), self._last
+        self._passed, self._blend, self._end = 0.0, rng.uniform(0.03, 0.3), rng.uniform(0.4, 2.5)
+
+    def _make(self, name: str) -> Manner:
+        robot, period, rng = self.robot, self.period, self._rng
+        if name in ("trot", "stand"):
+            walker = Controller(robot, name, self._kp, self._kd, period)
+            if name == "trot":
+                walker.command(replace(random_schedule(rng, 0.1, 1.0 / find_gait("trot").period)[0], gait="trot"))
+            return walker
+        if name == "targets":
+            return RandomTargets(robot, self._kp, period, rng)
+        if name == "reach":
+            return Reach(robot, self._kp, period, rng)
+        if name == "swim":
+            return Swim(robot, period, rng)
+        if name == "step":
+            return Step(robot, period, rng)
+        if name == "limp":
+            return Keep(None)
+        return Keep(self._standing() if name == "hold" else self._last.ravel().copy())
+
+    def _standing(self) -> Array:
+        """The standing posture with the torque that carries the robot, or some of it."""
+        robot, rng = self.robot, self._rng
+        load = robot.jacobian(robot.q_stand)[:, 2, :] * -(robot.mass * 9.81 / robot.num_legs)
+        share = rng.uniform(0.6, 1.0) if not self.airborne or rng.random() < 0.5 else 0.0
+        return robot.q_stand + share * load.ravel() / self._kp
