@@ -13,7 +13,7 @@ from gait.errors import GaitError
 from gait.io.atomic import atomic_path
 from gait.nets.base import VelocityNet
 from gait.nets.model import read_arrays
-from gait.train.config import TrainConfig
+from gait.train.config import TrainConfig, config_of
 
 VERSION = 1
 _MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -55,7 +55,8 @@ def load_checkpoint(
         raise GaitError(f"{path} is not a checkpoint of this gait: start the training again without --resume")
     try:
         header = json.loads(metadata["header"])
-        if header["config"] != config.as_dict():
+        # Settings that came later than the checkpoint have their default.
+        if config_of(header["config"], str(path)) != config:
             raise GaitError(f"{path} belongs to a training with other settings: resume with those it was started with")
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         net.load_state_dict({name[4:]: tensor for name, tensor in tensors.items() if name.startswith("net.")})

@@ -57,9 +57,9 @@ class TrainConfig:
     """Longest gradient; a longer one is shortened to this."""
     mask: float = 0.2
     """Probability that the encoder does not see a token."""
-    mask_hold: int = 1
-    """Steps for which a draw of the mask holds. 1 draws anew for every step, slot and token; with more, a sensor is out
-    for so many steps on end, as a broken one is."""
+    mask_held: float = 0.0
+    """Share of the sequences whose mask is drawn once and holds throughout, as of a broken sensor; in the others it is
+    drawn anew for every step, slot and token."""
     gyro_noise: float = 0.01
     """Standard deviation of the white noise added to a gyro sample, rad/s, drawn anew in every batch."""
     accel_noise: float = 0.1
@@ -120,7 +120,7 @@ class TrainConfig:
 
 _LEAST: dict[str, float] = {
     "seed": 0, "iterations": 1, "l1_iterations": 0, "sequences": 1, "steps": 2, "truncate": 1, "burn_in": 0,
-    "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "mask_hold": 1, "gyro_noise": 0.0, "accel_noise": 0.0,
+    "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "gyro_noise": 0.0, "accel_noise": 0.0,
     "gyro_bias": 0.0, "accel_bias": 0.0, "contact_weight": 0.0, "validation_episodes": 1, "validate_every": 1,
 }  # fmt: skip
 

@@ -127,17 +127,14 @@ class Trainer:
         if self.config.mask == 0.0 or not isinstance(self.net, GaitNet):
             return None
         a = self.net.architecture
-        batch, steps, tokens, hold = self.config.sequences, self.config.steps, len(a.tokens), self.config.mask_hold
         rng = generator(self.config, MASK, number)
         draw = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        if hold == 1:
-            return torch.rand((batch, steps, a.history, tokens), generator=draw) >= self.config.mask
-        # A sample that is hidden is hidden in every window that it is part of.
-        known = steps + a.history - 1
-        out = torch.rand((batch, known // hold + 2, tokens), generator=draw) >= self.config.mask
-        block = (torch.arange(known) + torch.from_numpy(rng.integers(hold, size=(batch, 1)))) // hold  # (B, known)
-        samples = out.gather(1, block[..., None].expand(-1, -1, tokens))
-        return samples.unfold(1, a.history, 1).transpose(2, 3)  # (B, T, Nt, C)
+        shape = (self.config.sequences, self.config.steps, a.history, len(a.tokens))
+        keep = torch.rand(shape, generator=draw) >= self.config.mask
+        if self.config.mask_held > 0.0:
+            held = torch.from_numpy(rng.random(shape[0]) < self.config.mask_held)
+            keep[held] = keep[held, :1, :1]
+        return keep
 
 
 def learning_rate(config: TrainConfig, number: int) -> float:
