@@ -76,7 +76,7 @@ def test_seeds_of_one_training_form_a_group_in_order() -> None:
         (trained(targets=False), Group("gait", targets=False)),
         (trained(gaits=("pronk", "bound")), Group("gait", ("bound", "pronk"))),
         (trained(gaits=("trot", "airborne")), Group("gait", airborne=True)),
-        (trained(mask_hold=100), Group("gait", others=("mask_hold 100",))),
+        (trained(sequences=64), Group("gait", others=("sequences 64",))),
     ],
 )
 def test_what_differs_by_more_than_the_seed_is_another_group(model: Model, group: Group) -> None:
@@ -87,7 +87,7 @@ def test_what_differs_by_more_than_the_seed_is_another_group(model: Model, group
 
 def test_settings_younger_than_a_model_do_not_set_it_apart() -> None:
     model = trained()
-    old = {name: value for name, value in model.training.items() if name != "mask_hold"}
+    old = {name: value for name, value in model.training.items() if name != "clip"}
     assert networks.group_of(replace(model, training=old)).plain
 
 
