@@ -19,6 +19,7 @@ VERBS: dict[str, str] = {
     "info": "Show what is in a file, or what a bug report needs.",
     "convert": "Write a log or a trajectory in another format.",
     "eval": "Compare a trajectory with the truth in a log.",
+    "export": "Write a network as ONNX, or with its filter as C.",
     "bench": "Measure what the documentation claims.",
 }
 """Name and summary of each verb, in the order of the help."""
