@@ -78,13 +78,11 @@ Groups = Mapping[Group, Sequence[Entry]]
 
 def group_of(model: Model) -> Group:
     """The group of a model, from what its file says about its training."""
-    usual, told = TrainConfig().as_dict(), model.training
+    usual, told = {**_RETIRED, **TrainConfig().as_dict()}, model.training
     gaits = {str(entry["gait"]) for entry in model.data if "gait" in entry} or set(map(str, told.get("gaits", ())))
     airborne = {gait for gait in gaits if gait.startswith("airborne")}
     settings = [setting for tree in (told, *model.data) for setting in tree.items()]
-    others = [
-        f"{name} {told[name]}" for name in usual if name not in _GROUPED and told.get(name, usual[name]) != usual[name]
-    ]
+    others = [f"{name} {value}" for name, value in told.items() if name not in _GROUPED and value != usual.get(name)]
     others += [f"on {entry['terrain']}" for entry in model.data if entry.get("terrain", "flat") != "flat"]
     order = (*GAIT_NAMES, STATIONARY)
     return Group(
@@ -96,6 +94,8 @@ def group_of(model: Model) -> Group:
     )
 
 
+_RETIRED = {"mask_hold": 1}
+"""Settings that older models have and trainings no longer, with what was usual."""
 _GROUPED = {
     "network", "targets", "data", "seed", "half", "validate_every",
     # Of fresh rollouts; the data in the file tell them.

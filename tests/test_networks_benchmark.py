@@ -91,6 +91,13 @@ def test_settings_younger_than_a_model_do_not_set_it_apart() -> None:
     assert networks.group_of(replace(model, training=old)).plain
 
 
+def test_settings_that_trainings_no_longer_have_still_set_a_model_apart() -> None:
+    model = trained()
+    assert networks.group_of(replace(model, training={**model.training, "mask_hold": 1})).plain
+    for setting in ({"mask_hold": 1000}, {"forgotten": True}):
+        assert not networks.group_of(replace(model, training={**model.training, **setting})).plain
+
+
 def test_models_that_cannot_be_averaged_are_refused() -> None:
     with pytest.raises(GaitError, match="both seed 0"):
         networks.group_models({"a": trained(), "b": trained()})
