@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from gait import lie
 from gait._compile import compiled
+from gait._lanes import each4, fill4, load4, store
 from gait.arrays import Array, BoolArray, IntArray
-from gait.filters.layout import BA, BG, FEET, POS, ROT, STATE, VEL, orthonormalise, symmetrise
+from gait.filters.layout import BA, BG, FEET, POS, ROT, STATE, VEL, orthonormalise
 
 _A1 = "float64[::1]"
 _A2 = "float64[:, ::1]"
+_A3 = "float64[:, :, ::1]"
 _B1 = "boolean[::1]"
+
+
+@compiled("UniTuple(float64, 3)(UniTuple(float64, 3), float64, float64, float64, float64, float64, float64)")
+def series(
+    w: tuple[float, float, float], one: float, first: float, second: float, x: float, y: float, z: float
+) -> tuple[float, float, float]:
+    """(one I + first w^ + second w^ w^) (x, y, z): the exponential of w and its integrals, without their matrices."""
+    a, b, c = w[1] * z - w[2] * y, w[2] * x - w[0] * z, w[0] * y - w[1] * x
+    return (
+        one * x + (first * a + second * (w[1] * c - w[2] * b)),
+        one * y + (first * b + second * (w[2] * a - w[0] * c)),
+        one * z + (first * c + second * (w[0] * b - w[1] * a)),
+    )
 
 
 @compiled(f"void({_A2}, {_A2}, {_B1}, {_A1}, {_A1}, float64)")
@@ -77,72 +93,98 @@ def _bias_blocks(R: Array, x: Array, out: Array, gravity: float, dt: float, exac
             out[3 * m + 2, j] = w0 * R[1, j] - w1 * R[0, j]
 
 
-@compiled(f"void({_A2}, {_A2}, {_A2}, {_B1}, {_A2}, float64, float64, boolean)")
-def _propagate_covariance(
-    R: Array, x: Array, P: Array, active: BoolArray, blocks: Array, gravity: float, dt: float, exact: bool
+@compiled()
+def _dot4(factors: Array, row: int, a: Any, b: Any, c: Any) -> Any:
+    """Three vectors, each times a number of a row of factors."""
+    at = row * factors.shape[1]
+    return each4(factors, at) * a + each4(factors, at + 1) * b + each4(factors, at + 2) * c
+
+
+@compiled(f"void({_A2}, {_A2}, {_B1}, {_A2}, {_A2}, float64, float64, float64, float64)")
+def _move_rows(
+    R: Array, P: Array, active: BoolArray, blocks: Array, T: Array, lean: float, dip: float, dt: float, half: float
 ) -> None:
-    """P <- Phi P Phi' by rows, then by columns; Phi = exp(A dt), whose series ends since A^4 = 0."""
+    """T = Phi P, four columns at a time: rows of rotation, velocity, position and of the active feet after them."""
+    n = P.shape[0]
+    for first in range(0, n, 4):
+        j = min(first, n - 4)  # the last four share columns with those before, and find the same numbers
+        r0, r1 = load4(P, ROT * n + j), load4(P, (ROT + 1) * n + j)
+        g0, g1, g2 = load4(P, BG * n + j), load4(P, (BG + 1) * n + j), load4(P, (BG + 2) * n + j)
+        a0, a1, a2 = load4(P, BA * n + j), load4(P, (BA + 1) * n + j), load4(P, (BA + 2) * n + j)
+        for i in range(3):
+            vel, pos = load4(P, (VEL + i) * n + j), load4(P, (POS + i) * n + j)
+            accel = _dot4(R, i, a0, a1, a2)
+            store(T, (ROT + i) * n + j, load4(P, (ROT + i) * n + j) - fill4(dt) * _dot4(R, i, g0, g1, g2))
+            new_pos = (pos + fill4(dt) * vel + _dot4(blocks, 3 + i, g0, g1, g2)) - fill4(half) * accel
+            new_vel = (vel + _dot4(blocks, i, g0, g1, g2)) - fill4(dt) * accel
+            if i == 0:
+                new_pos, new_vel = new_pos - fill4(dip) * r1, new_vel - fill4(lean) * r1
+            elif i == 1:
+                new_pos, new_vel = new_pos + fill4(dip) * r0, new_vel + fill4(lean) * r0
+            store(T, (VEL + i) * n + j, new_vel)
+            store(T, (POS + i) * n + j, new_pos)
+        for m in range(active.size):
+            if active[m]:
+                for i in range(3):
+                    row = 3 * m + i
+                    foot = load4(P, (FEET + row) * n + j) + _dot4(blocks, 6 + row, g0, g1, g2)
+                    store(T, (BG + row) * n + j, foot)
+
+
+@compiled(f"void({_A2}, {_A2}, {_A2}, {_B1}, {_A2}, {_A3}, float64, float64, boolean)")
+def _propagate_covariance(
+    R: Array, x: Array, P: Array, active: BoolArray, blocks: Array, work: Array, gravity: float, dt: float, exact: bool
+) -> None:
+    """P <- Phi P Phi'; Phi = exp(A dt), whose series ends since A^4 = 0.
+
+    Rows first, into T, then columns. P is symmetric, so each number is computed once and written twice.
+    """
     n = P.shape[0]
     half = 0.5 * dt * dt if exact else 0.0
     lean, dip = gravity * dt, gravity * half  # g^ dt and g^ dt^2 / 2: only two entries are not zero
     _bias_blocks(R, x, blocks, gravity, dt, exact)
-    # Order matters: each row block uses only rows that have not been changed yet.
-    for m in range(x.shape[0] - 2):
-        if active[m]:
-            for i in range(3):
-                row = P[FEET + 3 * m + i]
-                f = blocks[6 + 3 * m + i]
-                for j in range(n):
-                    row[j] += f[0] * P[BG, j] + f[1] * P[BG + 1, j] + f[2] * P[BG + 2, j]
-    for i in range(3):
-        row = P[POS + i]
-        f = blocks[3 + i]
-        h0, h1, h2 = half * R[i, 0], half * R[i, 1], half * R[i, 2]
-        for j in range(n):
-            row[j] += (
-                dt * P[VEL + i, j]
-                + (f[0] * P[BG, j] + f[1] * P[BG + 1, j] + f[2] * P[BG + 2, j])
-                - (h0 * P[BA, j] + h1 * P[BA + 1, j] + h2 * P[BA + 2, j])
-            )
-    for i in range(3):
-        row = P[VEL + i]
-        f = blocks[i]
-        h0, h1, h2 = dt * R[i, 0], dt * R[i, 1], dt * R[i, 2]
-        for j in range(n):
-            row[j] += (f[0] * P[BG, j] + f[1] * P[BG + 1, j] + f[2] * P[BG + 2, j]) - (
-                h0 * P[BA, j] + h1 * P[BA + 1, j] + h2 * P[BA + 2, j]
-            )
-    for j in range(n):
-        P[POS, j] -= dip * P[ROT + 1, j]
-        P[POS + 1, j] += dip * P[ROT, j]
-        P[VEL, j] -= lean * P[ROT + 1, j]
-        P[VEL + 1, j] += lean * P[ROT, j]
-    for i in range(3):
-        row = P[ROT + i]
-        h0, h1, h2 = dt * R[i, 0], dt * R[i, 1], dt * R[i, 2]
-        for j in range(n):
-            row[j] -= h0 * P[BG, j] + h1 * P[BG + 1, j] + h2 * P[BG + 2, j]
-    for k in range(n):
-        row = P[k]
+    T = work.reshape(-1, n)
+    _move_rows(R, P, active, blocks, T, lean, dip, dt, half)
+    for k in range(BG + 3 * active.size):
+        if k >= BG and not active[(k - BG) // 3]:
+            continue
+        row, to = T[k], k if k < BG else k + FEET - BG
         g0, g1, g2 = row[BG], row[BG + 1], row[BG + 2]
         a0, a1, a2 = row[BA], row[BA + 1], row[BA + 2]
-        for m in range(x.shape[0] - 2):
+        for i in range(3):
+            value = row[ROT + i] - dt * (R[i, 0] * g0 + R[i, 1] * g1 + R[i, 2] * g2)
+            P[to, ROT + i] = P[ROT + i, to] = value
+            P[to, BG + i] = P[BG + i, to] = row[BG + i]
+            P[to, BA + i] = P[BA + i, to] = row[BA + i]
+        if k < VEL:
+            continue
+        for i in range(3):
+            f = blocks[i]
+            value = (row[VEL + i] + (f[0] * g0 + f[1] * g1 + f[2] * g2)) - dt * (
+                R[i, 0] * a0 + R[i, 1] * a1 + R[i, 2] * a2
+            )
+            if i == 0:
+                value -= lean * row[ROT + 1]
+            elif i == 1:
+                value += lean * row[ROT]
+            P[to, VEL + i] = P[VEL + i, to] = value
+        if k < POS:
+            continue
+        for i in range(3):
+            f = blocks[3 + i]
+            value = (row[POS + i] + dt * row[VEL + i] + (f[0] * g0 + f[1] * g1 + f[2] * g2)) - half * (
+                R[i, 0] * a0 + R[i, 1] * a1 + R[i, 2] * a2
+            )
+            if i == 0:
+                value -= dip * row[ROT + 1]
+            elif i == 1:
+                value += dip * row[ROT]
+            P[to, POS + i] = P[POS + i, to] = value
+        for m in range((to - FEET) // 3 + 1):
             if active[m]:
                 for i in range(3):
-                    f = blocks[6 + 3 * m + i]
-                    row[FEET + 3 * m + i] += f[0] * g0 + f[1] * g1 + f[2] * g2
-        for i in range(3):
-            f, h = blocks[i], blocks[3 + i]
-            ra = R[i, 0] * a0 + R[i, 1] * a1 + R[i, 2] * a2
-            row[POS + i] += dt * row[VEL + i] + (h[0] * g0 + h[1] * g1 + h[2] * g2) - half * ra
-            row[VEL + i] += (f[0] * g0 + f[1] * g1 + f[2] * g2) - dt * ra
-        row[POS] -= dip * row[ROT + 1]
-        row[POS + 1] += dip * row[ROT]
-        row[VEL] -= lean * row[ROT + 1]
-        row[VEL + 1] += lean * row[ROT]
-        for i in range(3):
-            row[ROT + i] -= dt * (R[i, 0] * g0 + R[i, 1] * g1 + R[i, 2] * g2)
-    symmetrise(P)
+                    f, column = blocks[6 + 3 * m + i], FEET + 3 * m + i
+                    P[to, column] = P[column, to] = row[column] + (f[0] * g0 + f[1] * g1 + f[2] * g2)
 
 
 @compiled(f"boolean({STATE}, {_A1}, {_A1}, {_A2}, {_A1}, {_A1}, float64, float64, boolean, boolean)")
@@ -174,23 +216,15 @@ def propagate(
     if not (math.isfinite(total) and math.isfinite(dt) and dt > 0.0):
         return False
     _add_process_noise(x, P, active, noise, contact_std, dt)
-    _propagate_covariance(R, x, P, active, work[0], gravity, dt, exact_phi)
-    scratch = work[0].reshape(-1)
-    w = scratch[0:3]
-    turn, gamma1, gamma2 = scratch[3:12].reshape(3, 3), scratch[12:21].reshape(3, 3), scratch[21:30].reshape(3, 3)
-    for i in range(3):
-        w[i] = dt * (gyro[i] - b[0, i])
-    lie.gammas_into(w, turn, gamma1, gamma2)
+    _propagate_covariance(R, x, P, active, work[0], work[1:], gravity, dt, exact_phi)
+    w = dt * (gyro[0] - b[0, 0]), dt * (gyro[1] - b[0, 1]), dt * (gyro[2] - b[0, 2])
+    c1, c2, c3, c4 = lie.coefficients(math.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]))
     a0, a1, a2 = accel[0] - b[1, 0], accel[1] - b[1, 1], accel[2] - b[1, 2]
     f0, f1, f2 = a0, a1, a2
     s0, s1, s2 = 0.5 * a0, 0.5 * a1, 0.5 * a2
     if exact_mean:
-        f0 = gamma1[0, 0] * a0 + gamma1[0, 1] * a1 + gamma1[0, 2] * a2
-        f1 = gamma1[1, 0] * a0 + gamma1[1, 1] * a1 + gamma1[1, 2] * a2
-        f2 = gamma1[2, 0] * a0 + gamma1[2, 1] * a1 + gamma1[2, 2] * a2
-        s0 = gamma2[0, 0] * a0 + gamma2[0, 1] * a1 + gamma2[0, 2] * a2
-        s1 = gamma2[1, 0] * a0 + gamma2[1, 1] * a1 + gamma2[1, 2] * a2
-        s2 = gamma2[2, 0] * a0 + gamma2[2, 1] * a1 + gamma2[2, 2] * a2
+        f0, f1, f2 = series(w, 1.0, c2, c3, a0, a1, a2)
+        s0, s1, s2 = series(w, 0.5, c3, c4, a0, a1, a2)
     for i in range(3):
         down = gravity if i == 2 else 0.0
         x[1, i] += dt * x[0, i] + dt * dt * (R[i, 0] * s0 + R[i, 1] * s1 + R[i, 2] * s2 + 0.5 * down)
@@ -200,9 +234,7 @@ def propagate(
             u0, u1, u2 = foot_vel_b[m, 0], foot_vel_b[m, 1], foot_vel_b[m, 2]
             for i in range(3):
                 x[2 + m, i] += dt * (R[i, 0] * u0 + R[i, 1] * u1 + R[i, 2] * u2)
-    for i in range(3):
-        r0, r1, r2 = R[i, 0], R[i, 1], R[i, 2]
-        for j in range(3):
-            R[i, j] = r0 * turn[0, j] + r1 * turn[1, j] + r2 * turn[2, j]
+    for i in range(3):  # R exp(w), by rows: exp(w)' = exp(-w)
+        R[i, 0], R[i, 1], R[i, 2] = series(w, 1.0, -c1, c2, R[i, 0], R[i, 1], R[i, 2])
     orthonormalise(R)
     return True
