@@ -155,9 +155,10 @@ def _admit_imu(bounds: Bounds, clean: Clean, row: Array) -> int:
         total += row[1 + i] + row[4 + i]
         worst = max(worst, abs(row[1 + i]) / bounds.gyro, abs(row[4 + i]) / bounds.accel)
     dt = clean.clock[DT]
-    if not math.isfinite(total) or worst >= 1.0:
+    finite = math.isfinite(total)
+    if not finite or worst >= 1.0:
         clean.clock[BLIND] += dt
-        return BAD_SAMPLE | (IMU_SATURATED if worst >= 1.0 else BAD_IMU)
+        return BAD_SAMPLE | (IMU_SATURATED if finite else BAD_IMU)
     clean.clock[BLIND] = 0.0
     clean.known[1] = True
     for i in range(3):

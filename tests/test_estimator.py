@@ -1,0 +1,369 @@
+"""The streaming estimator: one path for samples and logs, equal to the torch model, and unshaken by broken sensors."""
+
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from net_samples import random_model
+
+import gait
+from gait import Estimator, GaitError, Log
+from gait.health import Health
+from gait.nets.build import network_of
+from gait.runtime import velocity_aided
+from gait.runtime.samples import Limits
+from gait.train.validate import predict
+
+SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.npz"
+KINDS = ("gait", "gait-flat", "nmn")
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    return Log.load(SAMPLE).slice(0.0, 4.0)
+
+
+def error(trajectory: gait.Trajectory, log: Log) -> float:
+    return float(np.sqrt(np.square(trajectory.vel_b - log.vel_b).sum(1).mean()))
+
+
+def feed(estimator: Estimator, log: Log) -> list[gait.State]:
+    estimator.start_as(log, "truth")
+    return [estimator.update(row) for row in log.rows()]
+
+
+@pytest.mark.parametrize("method", ["gait", "iekf", "iekf-sr"])
+def test_a_loop_of_updates_gives_the_bits_of_run(log: Log, method: str) -> None:
+    estimator = Estimator.load("go1", method)
+    trajectory = estimator.run(log)
+    states = feed(estimator, log)
+    for name in ("vel_w", "vel_b", "pos_w", "quat_wb_wxyz", "vel_cov", "pose_cov", "gyro_bias", "accel_bias"):
+        assert np.array_equal([getattr(state, name) for state in states], getattr(trajectory, name)), name
+    assert [state.health.bits for state in states] == trajectory.health.tolist()
+    assert error(trajectory, log) < 0.06
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("targets", [True, False])
+def test_streaming_equals_the_torch_model_over_the_whole_sequence(log: Log, kind: str, targets: bool) -> None:
+    model = random_model(kind, targets=targets)
+    _, details = Estimator.load("go1", model).run_with_details(log)
+    velocity, std = details.predicted
+    ((expected, log_std),) = predict(network_of(model), [model.features(log)])
+    np.testing.assert_allclose(velocity, expected, atol=1e-5)
+    np.testing.assert_allclose(np.log(std), log_std, atol=1e-5)
+
+
+def test_a_state_is_a_snapshot_in_the_words_of_log_and_trajectory(log: Log) -> None:
+    estimator = Estimator.load("go1", attention=True)
+    states = feed(estimator, log.slice(0.0, 0.2))
+    state, later = states[50], states[-1]
+    assert not np.array_equal(state.vel_b, later.vel_b)
+    np.testing.assert_allclose(state.R_wb @ state.vel_b, state.vel_w, atol=1e-12)
+    np.testing.assert_allclose(state.vel_b_std**2, np.diag(state.vel_cov))
+    assert state.cov.shape == (15, 15) and state.attention is not None and state.attention.shape == (7, 6)
+    assert state.attention.sum() == pytest.approx(1.0, abs=1e-5)
+    assert state.health.ok and str(state.health) == "ok" and "vel_b" in repr(state)
+    assert str(states[0].health) == "starting"
+
+
+def test_joints_are_found_by_name(log: Log) -> None:
+    plain = feed(Estimator.load("go1"), log.slice(0.0, 0.3))
+    names = ["arm_joint", *reversed(log.joint_names)]
+    estimator = Estimator.load("go1", joint_names=names)
+    estimator.start_as(log, "truth")
+
+    def shuffled(values: np.ndarray) -> list[float]:
+        return [7.0, *values[::-1]]
+
+    for row, expected in zip(log.slice(0.0, 0.3).rows(), plain, strict=True):
+        q, dq, q_des = map(shuffled, (row.q, row.dq, row.q_des))
+        assert np.array_equal(estimator.update(row.t, list(row.gyro), row.accel, q, dq, q_des).vel_b, expected.vel_b)
+
+
+NUMPY_RUN = """
+import sys
+import numpy as np
+if {block}:
+    sys.modules["numba"] = None
+sys.path.insert(0, {tests!r})
+from gait import Estimator, Log
+from gait.nets import load_model
+log = Log.load({log!r})
+for method in ("gait", "iekf", {model!r}):
+    trajectory = Estimator.load("go1", method).run(log)
+    np.save({out!r} + "/" + method.rsplit("/")[-1] + ".npy", np.hstack([trajectory.vel_w, trajectory.pos_w]))
+assert ("numba" in sys.modules) == {block} and "torch" not in sys.modules
+"""
+
+
+@pytest.mark.parametrize("block", [True, False], ids=["no numba", "GAIT_RUNTIME=numpy"])
+def test_numpy_gives_the_same_without_numba(log: Log, tmp_path: Path, block: bool) -> None:
+    part = log.slice(0.0, 0.3)
+    part.save(tmp_path / "part.npz")
+    model = tmp_path / "nmn.safetensors"
+    random_model("nmn").save(model)
+    code = NUMPY_RUN.format(
+        block=block,
+        tests=str(Path(__file__).parent),
+        log=str(tmp_path / "part.npz"),
+        model=str(model),
+        out=str(tmp_path),
+    )
+    environment = {**os.environ, "GAIT_RUNTIME": "" if block else "numpy"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for method in ("gait", "iekf", str(model)):
+        trajectory = Estimator.load("go1", method).run(part)
+        numbers = np.load(tmp_path / f"{method.rsplit('/')[-1]}.npy")
+        np.testing.assert_allclose(numbers, np.hstack([trajectory.vel_w, trajectory.pos_w]), atol=1e-5)
+
+
+def test_an_unknown_runtime_is_an_error() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import gait.lie"],
+        env={**os.environ, "GAIT_RUNTIME": "fast"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0 and "GAIT_RUNTIME is 'fast': set it to one of numba, numpy" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["gait", "iekf"])
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"gyro1": np.nan}, "imu not finite"),
+        ({"accel2": np.inf}, "imu not finite"),
+        ({"gyro0": 50.0}, "imu saturated"),
+        ({"accel": 1e9}, "imu saturated"),
+        ({"q4": np.nan}, "leg FL stale"),
+        ({"dq0": -np.inf}, "leg FR stale"),
+        ({"q8": 40.0}, "leg RR stale"),
+        ({"dq10": 1e5}, "leg RL stale"),
+    ],
+)
+def test_a_broken_sensor_is_left_out_and_named(log: Log, method: str, values: dict[str, float], words: str) -> None:
+    estimator = Estimator.load("go1", method)
+    part = log.slice(0.0, 1.5)
+    # A Log refuses nan, so it goes in sample by sample.
+    estimator.start_as(part, "truth")
+    states = []
+    for k, row in enumerate(part.rows()):
+        if 500 <= k < 505:
+            changed = {}
+            for name, value in values.items():
+                field = name.rstrip("0123456789")
+                array = changed.setdefault(field, np.array(getattr(row, field)))
+                array[... if field == name else int(name[len(field) :])] = value
+            row = row._replace(**changed)
+        states.append(estimator.update(row))
+    for k, state in enumerate(states):
+        assert np.isfinite(state.vel_w).all() and np.isfinite(state.cov).all(), k
+        assert (words in str(state.health)) == (500 <= k < 505), (k, str(state.health))
+    if "imu" in words:
+        # Blind, the filter is less sure.
+        assert states[502].vel_b_std.min() > states[499].vel_b_std.min()
+    # A moment later all is as if nothing had been.
+    clean = Estimator.load("go1", method).run(part)
+    assert np.linalg.norm(states[-1].vel_b - clean.vel_b[-1]) < 0.05
+
+
+def test_a_stuck_encoder_is_found_and_a_robot_at_rest_is_not(log: Log) -> None:
+    estimator = Estimator.load("go1")
+    estimator.start_as(log, "truth")
+    q, dq = np.array(log.q), np.array(log.dq)
+    q[500:700, :3], dq[500:700, :3] = q[500, :3], dq[500, :3]
+    bits = []
+    for k, row in enumerate(log.slice(0.0, 2.0).rows()):
+        bits.append(str(estimator.update(row._replace(q=q[k], dq=dq[k])).health))
+    assert "leg FR stale" in bits[540] and "ok" in bits[499] and "ok" in bits[510] and "ok" in bits[701]
+    still = next(iter(log.rows()))
+    estimator.reset()
+    for k in range(200):
+        state = estimator.update(still._replace(t=k * 0.002, gyro=np.zeros(3), accel=np.array([0.0, 0.0, 9.81])))
+    assert state.health.ok
+
+
+def test_a_leg_can_be_flagged_as_broken(log: Log) -> None:
+    estimator = Estimator.load("go1", attention=True)
+    estimator.start_as(log, "truth")
+    for row in log.slice(0.0, 0.1).rows():
+        state = estimator.update(*row[:6], leg_ok=[True, True, False, True])
+    assert str(state.health) == "leg RR stale" and state.attention is not None
+    assert state.attention[:, 4].max() == 0.0 and state.attention[:, 3].max() > 0.0
+
+
+def test_stamps_may_repeat_go_back_pause_and_begin_anew(log: Log) -> None:
+    estimator = Estimator.load("go1")
+    rows = list(log.slice(0.0, 2.0).rows())
+    estimator.start_as(log, "truth")
+    states = {k: estimator.update(row) for k, row in enumerate(rows[:500])}
+    before = states[499]
+    for t in (rows[499].t, rows[499].t - 0.5, np.nan, np.inf):
+        state = estimator.update(rows[499]._replace(t=t))
+        assert str(state.health) == "stamp not later than the last"
+        assert np.array_equal(state.vel_w, before.vel_w) and np.array_equal(state.cov, before.cov)
+    state = estimator.update(rows[560])
+    assert str(state.health) == "gap 0.12 s" and np.isfinite(state.vel_w).all()
+    assert state.pose_cov[0, 0] > before.pose_cov[0, 0]
+    for row in rows[561:700]:
+        state = estimator.update(row)
+    assert state.health.ok and np.linalg.norm(state.vel_b - log.vel_b[699]) < 0.1
+    state = estimator.update(rows[700]._replace(t=-1000.0))
+    assert "gap" in str(state.health) and state.t == -1000.0
+    state = estimator.update(rows[701]._replace(t=-999.998))
+    assert state.health.ok
+    assert np.isfinite(estimator.update(rows[702]._replace(t=1e9)).cov).all()
+
+
+@pytest.mark.parametrize("method", ["gait", "iekf", "flat"])
+def test_nothing_a_sensor_says_makes_nan_or_raises(log: Log, method: str) -> None:
+    estimator = Estimator.load("go1", random_model("gait-flat") if method == "flat" else method)
+    estimator.start_as(log, "truth")
+    rng = np.random.default_rng(0)
+    rubbish = (np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 1e-300, 42.0)
+    t = 0.0
+    for row in log.rows():
+        fields = {name: np.array(getattr(row, name)) for name in ("gyro", "accel", "q", "dq", "q_des", "tau")}
+        for values in fields.values():
+            if rng.random() < 0.1:
+                values[rng.integers(len(values))] = rng.choice(rubbish)
+            elif rng.random() < 0.02:
+                values[:] = rng.choice(rubbish)
+        t += rng.choice([0.002, 0.002, 0.002, 0.0, -0.001, 0.0053, 0.3, -5.0, 1e6])
+        stamp = rng.choice([t, t, t, t, np.nan])
+        state = estimator.update(row._replace(t=stamp, **fields))
+        everything = [state.vel_b, state.vel_w, state.pos_w, state.quat_wb_wxyz, state.vel_b_std, state.cov.ravel()]
+        assert np.isfinite(np.concatenate([*everything, state.pose_cov.ravel(), [state.t]])).all()
+        assert abs(np.linalg.norm(state.quat_wb_wxyz) - 1.0) < 1e-6 and np.linalg.norm(state.vel_b) < 40.0
+
+
+@pytest.mark.parametrize(("rate", "worse"), [(1000.0, 1.3), (400.0, 1.5), (200.0, 3.0)])
+def test_other_rates_cost_little(log: Log, rate: float, worse: float) -> None:
+    estimator = Estimator.load("go1")
+    usual = error(estimator.run(log), log)
+    other = log.resample(rate)
+    assert error(estimator.run(other), other) < worse * usual
+
+
+def test_jitter_of_a_fifth_of_a_period_changes_no_step_of_the_network(log: Log) -> None:
+    estimator = Estimator.load("go1")
+    jitter = np.random.default_rng(0).uniform(-1.9e-4, 1.9e-4, len(log))
+    _, clean = estimator.run_with_details(log)
+    _, shaken = estimator.run_with_details(log.replace(t=log.t + jitter))
+    assert np.array_equal(clean.predicted[0], shaken.predicted[0])
+
+
+def test_an_imu_turned_by_a_right_angle_is_turned_back(log: Log, tmp_path: Path) -> None:
+    """The robot's YAML says how the IMU sits; a network whose inertial weights are turned alike sees the same."""
+    model = gait.nets.load_model("gait-0")  # type: ignore[attr-defined]
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # IMU axes in the base
+    weights = {name: np.array(array) for name, array in model.weights.items()}
+    for name, first in (("gyro", 0), ("accel", 3)):
+        weights[f"embed.{name}.weight"] = (weights[f"embed.{name}.weight"] @ turn).astype(np.float32)
+        weights["std"][first : first + 3] = weights["std"][first : first + 3] @ np.abs(turn)
+        weights["mean"][first : first + 3] = weights["mean"][first : first + 3] @ turn
+    tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+    tree["imu"]["quat_wxyz"] = [float(np.sqrt(0.5)), 0.0, 0.0, float(np.sqrt(0.5))]
+    (tmp_path / "turned.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
+    turned = log.replace(gyro=log.gyro @ turn, accel=log.accel @ turn)
+    expected = Estimator.load("go1", model).run(log)
+    result = Estimator.load(tmp_path / "turned.yaml", replace(model, weights=weights)).run(turned)
+    np.testing.assert_allclose(result.vel_b, expected.vel_b, atol=1e-5)
+    np.testing.assert_allclose(result.pos_w, expected.pos_w, atol=1e-5)
+
+
+def test_two_estimators_in_two_threads_are_as_alone(log: Log) -> None:
+    methods = ("gait", "iekf")
+    alone = [Estimator.load("go1", method).run(log) for method in methods]
+    estimators = [Estimator.load("go1", method) for method in methods]
+    results: dict[int, list[gait.State]] = {}
+    threads = [
+        threading.Thread(target=lambda i=i, e=e: results.update({i: feed(e, log)})) for i, e in enumerate(estimators)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i, trajectory in enumerate(alone):
+        assert np.array_equal([state.vel_w for state in results[i]], trajectory.vel_w)
+
+
+def test_the_loop_neither_allocates_nor_compiles(log: Log) -> None:
+    from numba.core.runtime import _nrt_python, rtsys
+
+    _nrt_python.memsys_enable_stats()
+    estimator = Estimator.load("go1", attention=True)
+    rows = list(log.slice(0.0, 0.5).rows())
+    estimator.start_as(log, "truth")
+    counts = []
+    for row in rows:
+        before = rtsys.get_allocation_stats()
+        estimator.update(row)
+        after = rtsys.get_allocation_stats()
+        counts.append((after.alloc - before.alloc, after.free - before.free))
+    # Handing six arrays over is all that a call costs, and it is given back.
+    assert set(counts[1:]) == {counts[1]} and counts[1][0] == counts[1][1] <= 6
+    assert len(velocity_aided.run_rows.signatures) == 1
+    before = rtsys.get_allocation_stats().alloc
+    estimator.run(log)
+    assert rtsys.get_allocation_stats().alloc - before < 50
+
+
+def test_a_robot_at_rest_finds_its_own_tilt(log: Log) -> None:
+    estimator = Estimator.load("go1")
+    roll, pitch = 0.2, -0.1
+    force = 9.81 * np.array([-np.sin(pitch), np.sin(roll) * np.cos(pitch), np.cos(roll) * np.cos(pitch)])
+    estimator.reset(accel=np.tile(force, (20, 1)))
+    row = next(iter(log.rows()))
+    state = estimator.update(row._replace(gyro=np.zeros(3), accel=force))
+    np.testing.assert_allclose(state.R_wb[2] * 9.81, force, atol=1e-9)
+    np.testing.assert_allclose(state.pos_w, 0.0, atol=1e-12)
+    assert abs(np.arctan2(state.R_wb[1, 0], state.R_wb[0, 0])) < 1e-12
+    # Thrown into the air it waits for a moment of rest.
+    estimator.reset()
+    assert "starting" in str(estimator.update(row._replace(accel=np.zeros(3))).health)
+    state = estimator.update(row._replace(t=row.t + 0.002, gyro=np.zeros(3), accel=force))
+    np.testing.assert_allclose(state.R_wb[2] * 9.81, force, atol=1e-9)
+
+
+def test_limits_can_be_set(log: Log) -> None:
+    estimator = Estimator.load("go1", limits=Limits(accel=5.0))
+    estimator.start_as(log, "truth")
+    for row in log.slice(0.0, 0.02).rows():
+        state = estimator.update(row)
+    assert "imu saturated" in str(state.health) and state.health.flags & Health.IMU_SATURATED
+
+
+def test_mistakes_are_told_in_a_sentence(log: Log, tmp_path: Path) -> None:
+    row = next(iter(log.rows()))
+    estimator = Estimator.load("go1", "iekf")
+    with pytest.raises(GaitError, match=r"q must be 12 numbers, got an array of shape \(11,\)"):
+        estimator.update(row._replace(q=row.q[1:]))
+    with pytest.raises(GaitError, match="none of tau, foot_force, contact is there"):
+        estimator.update(*row[:5])
+    estimator.update(*row[:6])  # torques come from the targets
+    with pytest.raises(GaitError, match="unknown method 'magic': choose one of gait"):
+        Estimator.load("go1", "magic")
+    with pytest.raises(GaitError, match="there is no file"):
+        Estimator.load("go1", tmp_path / "none.safetensors")
+    with pytest.raises(GaitError, match="joint_names lacks 'FR_hip_joint'"):
+        Estimator.load("go1", joint_names=["a", "b"])
+    with pytest.raises(GaitError, match="reads the joint targets q_des"):
+        Estimator.load("go1", random_model("nmn")).run(log.replace(q_des=None))
+    with pytest.raises(GaitError, match="give a rotation as a unit quaternion"):
+        estimator.reset(quat_wb_wxyz=(2.0, 0.0, 0.0, 0.0))
+    with pytest.raises(GaitError, match="not that of a robot at rest"):
+        estimator.reset(accel=(0.0, 0.0, 1.0))
+    with pytest.raises(GaitError, match="unknown start 'here'"):
+        estimator.run(log, start="here")
+    tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**tree, "name": "mine"}, sort_keys=False))
+    with pytest.raises(GaitError, match="method gait has no weights for mine, only for go1"):
+        Estimator.load(tmp_path / "mine.yaml")
+    assert Estimator.load(tmp_path / "mine.yaml", "iekf").robot.name == "mine"
