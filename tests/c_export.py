@@ -23,6 +23,7 @@ _SHIM = """
 size_t size_of_gait(void);
 size_t size_of_network(void);
 void read_gait(const gait_t *g, double *out);
+void read_covariance(const gait_t *g, double *out);
 size_t size_of_gait(void) { return sizeof(gait_t); }
 size_t size_of_network(void) { return sizeof(gait_network_t); }
 void read_gait(const gait_t *g, double *out)
@@ -36,6 +37,11 @@ void read_gait(const gait_t *g, double *out)
     for (int i = 0; i < 3; i++) *out++ = g->accel_bias[i];
     for (int i = 0; i < 3; i++) *out++ = (double)g->velocity[i];
     for (int i = 0; i < 3; i++) *out++ = (double)g->log_std[i];
+}
+void read_covariance(const gait_t *g, double *out)
+{
+    for (int i = 0; i < 15; i++)
+        for (int j = 0; j < 15; j++) *out++ = g->P[i][j];
 }
 """
 
@@ -90,6 +96,12 @@ class Estimator:
         """All numbers in the order of `FIELDS`."""
         out = np.zeros(sum(FIELDS.values()))
         self.code.read_gait(self.state, _address(out))
+        return out
+
+    def covariance(self) -> Array:
+        """Of the filter's own error (15, 15)."""
+        out = np.zeros((15, 15))
+        self.code.read_covariance(self.state, _address(out))
         return out
 
 

@@ -254,6 +254,8 @@ def test_c_bridges_a_pause_as_python_does(library: Library, log: Log, samples: l
     found = estimator.read()
     np.testing.assert_allclose(column(found, "pos_w"), ekf.pos_w - ekf.R_wb @ robot.imu_position, atol=1e-9)
     np.testing.assert_allclose(column(found, "cov").reshape(3, 3), ekf.vel_b_cov, atol=1e-9)
+    # Half a second: long enough for every power of it in the transition matrix to count.
+    np.testing.assert_allclose(estimator.covariance(), ekf.cov, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(column(found, "quat"), quat * np.sign(quat[0]), atol=1e-9)
 
 
