@@ -56,10 +56,10 @@ class TrainConfig:
     clip: float = 1.0
     """Longest gradient; a longer one is shortened to this."""
     mask: float = 0.2
-    """Probability that the encoder does not see a token."""
-    mask_held: float = 0.0
-    """Share of the sequences whose mask is drawn once and holds throughout, as of a broken sensor; in the others it is
-    drawn anew for every step, slot and token."""
+    """Probability that the encoder does not see a token, drawn anew for every step, slot and token."""
+    dead_leg: float = 0.0
+    """Share of the sequences in which one leg is hidden from the encoder throughout, as if its encoders were broken; only
+    `gait` has a token for each leg."""
     gyro_noise: float = 0.01
     """Standard deviation of the white noise added to a gyro sample, rad/s, drawn anew in every batch."""
     accel_noise: float = 0.1
@@ -91,7 +91,7 @@ class TrainConfig:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise GaitError(f"{name} must be {least} or more, got {getattr(self, name)}")
-        for name in ("stationary_share", "airborne_share", "mask", "validation_share"):
+        for name in ("stationary_share", "airborne_share", "mask", "dead_leg", "validation_share"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise GaitError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         if self.burn_in >= self.steps:
@@ -101,11 +101,7 @@ class TrainConfig:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as files keep them."""
-        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        if self.airborne_share == 0.0:
-            # A training from before there was this setting goes on, and gives the same file.
-            del values["airborne_share"]
-        return values
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @property
     def architecture(self) -> dict[str, Any]:

@@ -131,9 +131,9 @@ class Trainer:
         draw = torch.Generator().manual_seed(int(rng.integers(2**62)))
         shape = (self.config.sequences, self.config.steps, a.history, len(a.tokens))
         keep = torch.rand(shape, generator=draw) >= self.config.mask
-        if self.config.mask_held > 0.0:
-            held = torch.from_numpy(rng.random(shape[0]) < self.config.mask_held)
-            keep[held] = keep[held, :1, :1]
+        if a.kind == "gait" and self.config.dead_leg > 0.0:
+            dead = np.flatnonzero(rng.random(shape[0]) < self.config.dead_leg)
+            keep[dead, :, :, 2 + rng.integers(a.legs, size=len(dead))] = False
         return keep
 
 
