@@ -49,20 +49,7 @@ from gait.runtime.samples import AFTER_GAP, BLIND, DT, FIRST, GAP, REFUSED, STAM
 if RUNTIME == "numba":
     from gait.filters.correction import correct_velocity
     from gait.filters.propagation import propagate
-    from gait.runtime.network import network_reset, network_step
-    from gait.runtime.network_pack import HISTORY, LANES, QUERIES, SHARES
-    from gait.runtime.network_pack import TOKENS as WORDS
-
-    @compiled("void(int64[::1], float32[::1], float64[::1])")
-    def attention_into(sizes: IntArray, memory: Singles, out: Array) -> None:
-        """Attention of the last step (Nt C), averaged over latents and heads."""
-        lanes, queries, start = sizes[LANES], sizes[QUERIES], sizes[SHARES]
-        for i in range(sizes[HISTORY] * sizes[WORDS]):
-            total = 0.0
-            for query in range(queries):
-                total += memory[start + i * lanes + query]
-            out[i] = total / queries
-
+    from gait.runtime.network import attention_into, network_reset, network_step
 else:
     from gait.runtime.twin import attention_into, correct_velocity, network_reset, network_step, propagate
 

@@ -58,8 +58,8 @@ class TrainConfig:
     mask: float = 0.2
     """Probability that the encoder does not see a token, drawn anew for every step, slot and token."""
     dead_leg: float = 0.0
-    """Share of the sequences in which one leg is hidden from the encoder throughout, as if its encoders were broken; only
-    `gait` has a token for each leg."""
+    """Share of the sequences in which one leg is hidden from the encoder throughout, as if its encoders were broken;
+    only `gait` has a token for each leg."""
     gyro_noise: float = 0.01
     """Standard deviation of the white noise added to a gyro sample, rad/s, drawn anew in every batch."""
     accel_noise: float = 0.1
