@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ["torch", "mujoco", "daqp", "matplotlib", "scipy", "pandas", "PIL", "gtsam", "evo"]
+HEAVY = ["torch", "mujoco", "daqp", "matplotlib", "scipy", "pandas", "PIL", "gtsam", "evo", "onnx", "onnxruntime"]
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,11 @@ ekf.reset_from_gravity(np.array([0.0, 0.0, 9.81]))
 for _ in range(100):
     assert ekf.step(np.zeros(3), np.array([0.5, 0.0, 9.81]), 0.002, np.zeros(3), np.eye(3))
 assert np.isfinite(ekf.cov).all()
+estimator = gait.Estimator.load("go1")
+for k in range(100):
+    joints = robot.q_stand
+    state = estimator.update(0.002 * k, np.zeros(3), np.array([0.0, 0.0, 9.81]), joints, 0.0 * joints, joints)
+assert np.isfinite(state.vel_b).all() and state.health.ok, state
 print("fine")
 """
     done = subprocess.run([base_python, "-c", code], capture_output=True, text=True, check=False)

@@ -16,7 +16,7 @@ from c_export import Library, column
 from export_samples import SAMPLE, VARIANTS, fields_of, folded_run, torch_run, trained_model, windows
 from net_samples import random_inputs, random_model
 
-from gait import lie
+from gait import Estimator, lie
 from gait.arrays import Array
 from gait.cli import main
 from gait.filters import InvariantEKF
@@ -90,7 +90,7 @@ def python_run(predicted: Array, robot: Robot, log: Log) -> dict[str, Array]:
 
 
 def test_c_is_the_network_and_the_filter_on_a_whole_log(
-    library: Library, log: Log, samples: list[tuple[Array, ...]], predicted: Array
+    library: Library, trained: Model, log: Log, samples: list[tuple[Array, ...]], predicted: Array
 ) -> None:
     expected = python_run(predicted, Robot.load("go1"), log)
     assert np.abs(library.network(samples) - predicted).max() < 1e-5
@@ -106,7 +106,10 @@ def test_c_is_the_network_and_the_filter_on_a_whole_log(
         if name == "quat":  # where w passes zero, its sign is anyone's choice
             error = np.minimum(error.max(1), np.abs(column(np.array(rows), name) + values).max(1))
         assert error.max() < 1e-5, name
-    assert health == [Health.STARTING, *[0] * (len(log) - 1)]
+    trajectory = Estimator.load("go1", trained).run(log)
+    for name in ("vel_b", "vel_w", "pos_w", "gyro_bias", "accel_bias"):
+        assert np.abs(column(np.array(rows), name) - getattr(trajectory, name)).max() < 1e-5, name
+    assert health == [Health.STARTING, *[0] * (len(log) - 1)] == trajectory.health.tolist()
 
 
 def test_c_minds_how_the_imu_is_mounted(

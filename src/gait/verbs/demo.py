@@ -25,19 +25,17 @@ class Options(Common):
 def run(options: Options) -> Outcome:
     """Run every method on the sample."""
     if sys.stderr.isatty() and not options.json:
-        print("starting; the first run compiles the filters, which takes about a minute", file=sys.stderr)
+        print("starting; the first run compiles the estimator, which takes about a minute", file=sys.stderr)
+    from gait.estimator import METHODS, Estimator
     from gait.evaluate import summary
-    from gait.filters import BASELINES, ContactAidedFilter
     from gait.log import Log
-    from gait.robots import Robot
 
     log = Log.load(SAMPLE)
-    robot = Robot.load(log.robot)
     rows: list[Row] = []
-    for name, params in BASELINES.items():
-        filter_ = ContactAidedFilter(robot, params)
+    for name in METHODS:
+        estimator = Estimator.load(log.robot, name)
         start = time.perf_counter()
-        trajectory = filter_.run(log)
+        trajectory = estimator.run(log)
         spent = time.perf_counter() - start
         scores = {row.name: row for row in summary(trajectory, log)}
         rows += [
