@@ -92,7 +92,7 @@ class TrainConfig:
             if getattr(self, name) < least:
                 raise GaitError(f"{name} must be {least} or more, got {getattr(self, name)}")
         for name in ("stationary_share", "airborne_share", "mask", "dead_leg", "validation_share"):
-            if not 0.0 <= getattr(self, name) < 1.0:
+            if not 0.0 <= getattr(self, name) <= (1.0 if name == "dead_leg" else 0.99):
                 raise GaitError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         if self.burn_in >= self.steps:
             raise GaitError(f"burn_in {self.burn_in} leaves nothing of {self.steps} steps")
