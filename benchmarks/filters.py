@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from timing import medians
 
 from gait.filters import InvariantEKF, ProcessNoise
 from gait.filters.reference import ReferenceFilter
 from gait.results import Row, rows_to_json, rows_to_table
+from gait.timing import medians
 
 GYRO, ACCEL, DT = np.array([0.1, -0.2, 0.3]), np.array([0.2, 0.1, 9.8]), 0.002
 FEET = np.array([[0.2, -0.13, -0.3], [0.2, 0.13, -0.3]])

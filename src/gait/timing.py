@@ -1,0 +1,105 @@
+"""Time rivals fairly on a noisy machine: short bursts, interleaved, and the median of many rounds."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+Burst = Callable[[int], float]
+"""Makes so many calls in a row and returns the seconds that they took."""
+
+
+PERIOD, AWAKE = 0.002, 0.0002
+"""Of samples in a paced run, and how long before one is due the process wakes up, s."""
+SEGMENT = 0.25
+"""Seconds for which one rival has the paced run to itself."""
+
+
+def burst_of(call: Callable[[], object]) -> Burst:
+    """The burst of a function without arguments."""
+
+    def burst(count: int) -> float:
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        return time.perf_counter() - start
+
+    return burst
+
+
+def medians(rivals: Mapping[str, Callable[[], object]], rounds: int = 41, burst: float = 0.01) -> dict[str, float]:
+    """Median time of one call of each rival, in microseconds; see `burst_medians`."""
+    return burst_medians({name: burst_of(rival) for name, rival in rivals.items()}, rounds, burst)
+
+
+def burst_medians(
+    bursts: Mapping[str, Burst],
+    rounds: int = 41,
+    seconds: float = 0.01,
+    progress: Callable[[float], object] | None = None,
+) -> dict[str, float]:
+    """Median time of one call of each rival, in microseconds.
+
+    Every round gives each rival one burst of about `seconds`, in turn, so that a slow moment of the machine hits all of
+    them alike.
+
+    Args:
+        bursts: the rivals by name.
+        rounds: how many bursts each gets.
+        seconds: how long a burst is; three calls at the least.
+        progress: is told from time to time what part is done.
+    """
+    calls = {name: _calls(burst, seconds) for name, burst in bursts.items()}
+    samples: dict[str, list[float]] = {name: [] for name in bursts}
+    for done in range(rounds):
+        if progress is not None and done % max(rounds // 100, 1) == 0:
+            progress(done / rounds)
+        for name, burst in bursts.items():
+            samples[name].append(burst(calls[name]) / calls[name] * 1e6)
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def _calls(burst: Burst, seconds: float) -> int:
+    """How many calls fill a burst, found on the fly: the first ones are slow, so that they do not count."""
+    spent, count = 0.0, 0
+    while spent < seconds or count < 6:
+        spent += burst(3)
+        count += 3
+    return max(3, count // 2 if spent > 2.0 * seconds else count)
+
+
+def paced(
+    rivals: Mapping[str, tuple[Callable[[T], object], Iterator[T]]],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+    sleep: Callable[[float], object] = time.sleep,
+) -> dict[str, list[float]]:
+    """Times of single steps at the rate of a robot, in microseconds, by rival.
+
+    Rivals take turns of `SEGMENT` seconds. The process sleeps until `AWAKE` before a sample is due and spins from
+    there. A sample that is due while the process is held up is taken late, and the next one is due a period after it.
+
+    Args:
+        rivals: what takes a sample, and where samples come from.
+        seconds: for each.
+        clock: tells the time, s.
+        sleep: waits so many seconds.
+    """
+    times: dict[str, list[float]] = {name: [] for name in rivals}
+    each = max(round(min(seconds, SEGMENT) / PERIOD), 1)
+    for _ in range(max(round(seconds / (each * PERIOD)), 1)):
+        for name, (step, stream) in rivals.items():
+            samples = [next(stream) for _ in range(each)]
+            due = clock() + PERIOD
+            for sample in samples:
+                if (rest := due - AWAKE - clock()) > 0.0:
+                    sleep(rest)
+                while (start := clock()) < due:
+                    pass
+                step(sample)
+                times[name].append((clock() - start) * 1e6)
+                due = max(due, start) + PERIOD
+    return times
