@@ -55,7 +55,8 @@ METHODS: dict[str, Method] = {
 """The methods by name. Of three seeds, `weights` names the one with the median validation error."""
 
 _FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
-_OPTIONAL = _FIELDS[4:]
+_FIRST_OPTIONAL = 4
+_OPTIONAL = _FIELDS[_FIRST_OPTIONAL:]
 
 
 class State:
@@ -167,6 +168,7 @@ class Estimator:
     ) -> None:
         """Put an estimator together; `load` is the usual way."""
         self.robot, self.method = robot, method
+        self._leg_names = robot.leg_names
         self._engine = self._full = engine
         self._less = without_targets
         self._order = _order(robot, joint_names)
@@ -176,7 +178,12 @@ class Estimator:
         self._parts = self._layout.parts()
         self._row = np.full((1, self._layout.width), np.nan)
         self._row[:, self._layout.leg_ok :] = 1.0
+        # Views of the row, made once: a fresh one costs as much as the numbers that go in.
+        self._stamp, self._leg_ok = self._row[0, :1], self._row[0, self._layout.leg_ok :]
+        self._places = [self._row[0, part] for part in self._parts.values()]
+        self._filled = [False] * len(self._places)
         self._given: frozenset[str] | None = None
+        self._shape = self._shape_now()
         self.reset()
 
     @staticmethod
@@ -301,24 +308,26 @@ class Estimator:
         values = (gyro, accel, q, dq, q_des, tau, foot_force, contact)
         if self._given is None:
             self._check(values, leg_ok)
-        row, order = self._row[0], self._order
-        row[0] = t
+        order, places, filled, engine = self._order, self._places, self._filled, self._engine
+        self._stamp[...] = t
         try:
-            for part, value, by_joint in zip(self._parts.values(), values, _BY_JOINT, strict=True):
+            for i, value in enumerate(values):
                 if value is not None:
-                    row[part] = value if order is None or not by_joint else np.asarray(value)[order]
-                elif part.start >= self._layout.q_des:
-                    row[part] = np.nan
+                    places[i][...] = value if order is None or not _BY_JOINT[i] else np.asarray(value)[order]
+                    filled[i] = True
+                elif filled[i] and i >= _FIRST_OPTIONAL:
+                    places[i][...] = np.nan
+                    filled[i] = False
             if leg_ok is not None:
-                row[self._layout.leg_ok :] = leg_ok
+                self._leg_ok[...] = leg_ok
         except (ValueError, TypeError, IndexError):
             self._check(values, leg_ok)
             raise
-        out = np.empty((1, self._engine.width))
-        self._engine.run(self._row, out)
+        out = np.empty((1, engine.width))
+        engine.run(self._row, out)
         if leg_ok is not None:
-            row[self._layout.leg_ok :] = 1.0
-        return State(out[0], self._engine.cov.copy(), self.robot.leg_names, self._shape)
+            self._leg_ok[...] = 1.0
+        return State(out[0], engine.cov.copy(), self._leg_names, self._shape)
 
     def run(self, log: Log, start: str = "truth") -> Trajectory:
         """A whole Log in one compiled loop: the same numbers, bit for bit, as `update` on each of its rows.
@@ -357,8 +366,8 @@ class Estimator:
         else:
             raise GaitError(f"unknown start '{start}': choose truth or gravity")
 
-    @property
-    def _shape(self) -> tuple[int, int]:
+    def _shape_now(self) -> tuple[int, int]:
+        """Of the attention, (0, 0) if it was not asked for."""
         engine = self._engine
         return engine.shape if self._attention and isinstance(engine, VelocityAided) else (0, 0)
 
@@ -369,7 +378,7 @@ class Estimator:
         """Take the weights that go with what is there, and see that it is enough."""
         self._engine = self._full if self._less is None or "q_des" in given else self._less
         self._engine.needs(given)
-        self._given = frozenset(given)
+        self._given, self._shape = frozenset(given), self._shape_now()
 
     def _check(self, values: Sequence[npt.ArrayLike | None], leg_ok: npt.ArrayLike | None) -> None:
         """Look at the shape of everything, once after a reset: later calls trust it."""
