@@ -43,6 +43,8 @@ class Method:
     """Name of the network's weights; empty for a model-based method."""
     without_targets: str = ""
     """Weights for logs without q_des, where there are any."""
+    dead_leg: str = ""
+    """Weights that take over while a leg is out of use, where there are any."""
 
 
 METHODS: dict[str, Method] = {
@@ -222,13 +224,13 @@ class Estimator:
             params = replace(BASELINES[method], imu=noise, prior=prior, options=options)
             return Estimator(robot, ContactAided(robot, params, limits, contact_from), method, joint_names=joint_names)
 
-        def engine(model: Model) -> VelocityAided:
-            return VelocityAided(robot, model, noise, prior, options, limits, attention)
+        def engine(model: Model, dead_leg: Model | None = None) -> VelocityAided:
+            return VelocityAided(robot, model, noise, prior, options, limits, attention, dead_leg)
 
-        model, less, name = _models(method, robot)
+        model, less, dead_leg, name = _models(method, robot)
         return Estimator(
             robot,
-            engine(model),
+            engine(model, dead_leg),
             name,
             without_targets=None if less is None else engine(less),
             joint_names=joint_names,
@@ -422,10 +424,10 @@ class Details:
         return self._out[:, ATTENTIONS:] > 0.5 if self._contacts else None
 
 
-def _models(method: str | Path | Model, robot: Robot) -> tuple[Model, Model | None, str]:
-    """The model behind a method, the one without targets if there is one, and the method's name."""
+def _models(method: str | Path | Model, robot: Robot) -> tuple[Model, Model | None, Model | None, str]:
+    """The model behind a method, those without targets and for a dead leg if there are any, and the method's name."""
     if isinstance(method, Model):
-        return method, None, method.architecture.kind
+        return method, None, None, method.architecture.kind
     known = METHODS.get(str(method))
     try:
         model = load_model(method if known is None else known.weights)
@@ -436,14 +438,14 @@ def _models(method: str | Path | Model, robot: Robot) -> tuple[Model, Model | No
             ) from None
         raise
     if known is None:
-        return model, None, Path(method).stem
+        return model, None, None, Path(method).stem
     if model.robot != robot.name:
         raise GaitError(
             f"method {method} has no weights for {robot.name}, only for {model.robot}: train some (`gait train`) and"
             " give their path, or use method iekf, which needs none"
         )
-    less = load_model(known.without_targets) if known.without_targets else None
-    return model, less, str(method)
+    less, dead_leg = (load_model(name) if name else None for name in (known.without_targets, known.dead_leg))
+    return model, less, dead_leg, str(method)
 
 
 def _order(robot: Robot, joint_names: Sequence[str] | None) -> list[int] | None:

@@ -19,9 +19,9 @@ R, X, B, P, WORK = 0, 9, 15, 21, 246
 """Filter: orientation, velocity and position, biases, covariance, scratch, as `gait.filters.layout` has them."""
 SAFE = WORK + 450
 """Orientation and position (12) to go back to if the filter should ever diverge."""
-CLOCK = SAFE + 12
-"""When the network takes its next sample (1)."""
-SCRATCH = CLOCK + 1
+CLOCK, BROKEN, WHOLE = SAFE + 12, SAFE + 13, SAFE + 14
+"""When the network takes its next sample; seconds for which a leg has been out of use; seconds for which none has."""
+SCRATCH = WHOLE + 1
 """Gyro, accelerometer, process noise (10), velocity, its covariance (12) and nine numbers for the output."""
 SETTINGS = SCRATCH + 31
 """Noise densities (4), gravity, gap_accel, gap_rate, exact_mean, exact_phi, network period, tolerance, hold (8)."""
@@ -32,14 +32,18 @@ START = MOUNT + 12
 GUARD = START + 15
 """Bounds and clean sample; how long depends on the legs."""
 
-SLOTS, LEGS, FEATURES, TOKENS, TARGETS, BY_LEG, ATTENTION, WEIGHTS, MEMORY = 0, 12, 13, 14, 15, 16, 17, 18, 19
+SLOTS, LEGS, FEATURES, TOKENS, TARGETS, BY_LEG, ATTENTION, SAMPLES = 0, 12, 13, 14, 15, 16, 17, 18
 """Integers: scratch of the filter (12), size of the network, whether it reads targets, has a token for each leg, is to
-tell its attention; then where its memory and the features begin among the single precision numbers."""
-SIZES = 20
-"""From here on: what the network's own code knows about it."""
+tell its attention; then where samples begin among the single precision numbers."""
+NETWORK = 19
+"""Where weights, memory and the end of it lie among the single precision numbers, and from where to where the sizes
+that the network's own code knows: of the network (5), then of the one for a robot with a dead leg (5), if any."""
+SIZES = 29
+"""From here on: those sizes."""
 
-ALIGN, MEASURED, CLEAN_FLAGS = 0, 1, 2
-"""Flags: start from gravity at the next sample; a measurement has been taken; then legs and tokens."""
+ALIGN, MEASURED, SPARE, CLEAN_FLAGS = 0, 1, 2, 3
+"""Flags: start from gravity at the next sample; a measurement has been taken; the second network is in use; then legs
+and tokens."""
 
 Singles = npt.NDArray[np.float32]
 
@@ -99,5 +103,5 @@ def count_floats(legs: int) -> int:
 
 
 def count_flags(legs: int, tokens: int) -> int:
-    """Length of the buffer of flags: the two above, legs, what is known, and which tokens are seen."""
+    """Length of the buffer of flags: the three above, legs, what is known, and which tokens are seen."""
     return CLEAN_FLAGS + 2 * legs + 2 + tokens

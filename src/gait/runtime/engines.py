@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -81,7 +81,22 @@ class VelocityAided:
         options: Options,
         limits: Limits,
         attention: bool,
+        dead_leg: Model | None = None,
     ) -> None:
+        """Put the two together.
+
+        Args:
+            robot: whose sensors.
+            model: the network.
+            noise: of the IMU.
+            prior: of the state that `start` gets.
+            options: of the filter.
+            limits: of the sensors.
+            attention: whether rows tell where the network looked.
+            dead_leg: network of the same kind that takes over while a leg is out of use.
+        """
+        if dead_leg is not None and dead_leg.architecture != model.architecture:
+            raise GaitError("the network for a dead leg has another architecture: train both with the same settings")
         if model.joint_names != robot.joint_names or model.leg_names != robot.leg_names:
             raise GaitError(
                 f"the model was trained for joints {', '.join(model.joint_names)} and {robot.name} has"
@@ -94,7 +109,7 @@ class VelocityAided:
         self._targets, self._prior = a.targets, deviations(prior)
         floats = np.zeros(at.count_floats(legs))
         flags = np.zeros(at.count_flags(legs, tokens), dtype=np.bool_)
-        singles, ints = _network(model, features, tokens)
+        singles, ints = _networks([model] if dead_leg is None else [model, dead_leg], features)
         ints[at.LEGS], ints[at.FEATURES], ints[at.TOKENS] = legs, features, tokens
         ints[at.TARGETS], ints[at.BY_LEG], ints[at.ATTENTION] = a.targets, a.kind == "gait", attention
         self._robot, self._gravity = robot, options.gravity
@@ -145,6 +160,7 @@ class VelocityAided:
 
     def _begin(self, from_gravity: bool) -> None:
         self._buffers.flags[:] = False
+        self._buffers.floats[at.BROKEN] = self._buffers.floats[at.WHOLE] = 0.0
         self._buffers.flags[at.ALIGN] = from_gravity
         forget(self.clean)
 
@@ -219,23 +235,35 @@ def _not_at_rest(force: Array) -> GaitError:
     )
 
 
-def _network(model: Model, features: int, tokens: int) -> tuple[at.Singles, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Single precision numbers (weights, memory, three samples, the output) and integers of a network."""
+def _networks(models: Sequence[Model], features: int) -> tuple[at.Singles, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Single precision numbers (weights and memory of each network, three samples, the output) and integers."""
+    ints = [np.zeros(at.SIZES, dtype=np.int64)]
+    head = ints[0]
     if RUNTIME == "numpy":
         from gait.runtime.network_numpy import NumpyNetwork
         from gait.runtime.twin import buffer_of
 
-        return buffer_of(3 * features + 6, NumpyNetwork(model)), np.zeros(at.SIZES, dtype=np.int64)
+        for i in range(len(models)):
+            head[at.NETWORK + 5 * i : at.NETWORK + 5 * i + 3] = i, i, i + 1
+        head[at.SAMPLES] = len(models)
+        # Says that there is a second one.
+        head[at.NETWORK + 5] = len(models) - 1
+        return buffer_of(3 * features + 6, [NumpyNetwork(model) for model in models]), head
     from gait.runtime.network import new_memory, pack
     from gait.runtime.network_pack import aligned
 
-    packed = pack(model)
-    memory = new_memory(packed)
-    ints = np.concatenate([np.zeros(at.SIZES, dtype=np.int64), packed.sizes])
-    # Both begin at multiples of 16 numbers, a line of the cache.
-    weights, remember = (-(-len(part) // 16) * 16 for part in (packed.weights, memory))
-    singles = aligned(np.zeros(weights + remember + 3 * features + 6, dtype=np.float32))
-    singles[: len(packed.weights)] = packed.weights
-    singles[weights : weights + len(memory)] = memory
-    ints[at.WEIGHTS], ints[at.MEMORY] = weights, weights + remember
-    return singles, ints
+    singles: list[at.Singles] = []
+    place, sizes = 0, at.SIZES
+    for i, packed in enumerate(map(pack, models)):
+        ends = []
+        for part in (packed.weights, new_memory(packed)):
+            # Each begins with a line of the cache, 16 numbers.
+            singles.append(np.pad(part, (0, -len(part) % 16)))
+            ends.append(place := place + len(singles[-1]))
+        begin = ends[0] - len(singles[-2])
+        ints.append(packed.sizes)
+        head[at.NETWORK + 5 * i : at.NETWORK + 5 * i + 5] = begin, *ends, sizes, sizes + len(packed.sizes)
+        sizes += len(packed.sizes)
+    head[at.SAMPLES] = place
+    singles.append(np.zeros(3 * features + 6, dtype=np.float32))
+    return aligned(np.concatenate(singles)), np.concatenate(ints)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -16,37 +17,46 @@ from gait.runtime.network_numpy import NumpyNetwork
 class NetworkBuffer(np.ndarray[Any, np.dtype[np.float32]]):
     """A buffer that knows its network, and so does every piece of it."""
 
-    network: NumpyNetwork
+    networks: Sequence[NumpyNetwork]
 
     def __array_finalize__(self, source: object) -> None:
         """Called by numpy for every new view."""
         if isinstance(source, NetworkBuffer):
-            self.network = source.network
+            self.networks = source.networks
 
 
-def buffer_of(size: int, network: NumpyNetwork) -> NetworkBuffer:
-    """Zeros in single precision that belong to a network."""
-    buffer = np.zeros(size, dtype=np.float32).view(NetworkBuffer)
-    buffer.network = network
+def buffer_of(size: int, networks: Sequence[NumpyNetwork]) -> NetworkBuffer:
+    """Single precision numbers that belong to some networks: the number of each, then zeros.
+
+    A network's memory is the one number that tells which it is.
+    """
+    numbers = np.zeros(len(networks) + size, dtype=np.float32)
+    numbers[: len(networks)] = np.arange(len(networks))
+    buffer = numbers.view(NetworkBuffer)
+    buffer.networks = networks
     return buffer
+
+
+def _network(memory: Singles) -> NumpyNetwork:
+    return cast("NetworkBuffer", memory).networks[int(memory[0])]
 
 
 def network_step(
     sizes: IntArray, weights: Singles, memory: Singles, features: Singles, seen: BoolArray, out: Singles
 ) -> None:
     """One more sample; velocity and log-std into `out`."""
-    velocity, log_std = cast("NetworkBuffer", memory).network.step(np.asarray(features), seen)
+    velocity, log_std = _network(memory).step(np.asarray(features), seen)
     out[:3], out[3:] = velocity, log_std
 
 
 def network_reset(sizes: IntArray, memory: Singles) -> None:
     """As before the first sample."""
-    cast("NetworkBuffer", memory).network.reset()
+    _network(memory).reset()
 
 
 def attention_into(sizes: IntArray, memory: Singles, out: Array) -> None:
     """Attention of the last step."""
-    out[:] = cast("NetworkBuffer", memory).network.attention().ravel()
+    out[:] = _network(memory).attention().ravel()
 
 
 def _filter(R: Array, x: Array, b: Array, P: Array, noise: Array | None, options: Options) -> ReferenceFilter:

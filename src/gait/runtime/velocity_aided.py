@@ -16,34 +16,8 @@ from gait.arrays import Array, BoolArray, IntArray
 from gait.filters import output
 from gait.filters.start import align, start_covariance
 from gait.health import Health
-from gait.runtime.buffers import (
-    ALIGN,
-    ATTENTION,
-    BY_LEG,
-    CLOCK,
-    FEATURES,
-    LEGS,
-    MEASURED,
-    MEMORY,
-    MOUNT,
-    SAFE,
-    SCRATCH,
-    SETTINGS,
-    SIZES,
-    SLOTS,
-    START,
-    TARGETS,
-    TOKENS,
-    WEIGHTS,
-    WORK,
-    B,
-    P,
-    R,
-    Singles,
-    X,
-    bounds_in,
-    clean_in,
-)  # fmt: skip
+from gait.runtime import buffers as at
+from gait.runtime.buffers import Singles, bounds_in, clean_in
 from gait.runtime.samples import AFTER_GAP, BLIND, DT, FIRST, GAP, REFUSED, STAMP, admit
 
 if RUNTIME == "numba":
@@ -61,6 +35,8 @@ STARTING, NO_MEASUREMENT = int(Health.STARTING), int(Health.NO_MEASUREMENT)
 REJECTED, DIVERGED = int(Health.REJECTED), int(Health.DIVERGED)
 # No legged robot moves faster, and a filter less sure than this knows nothing.
 MAX_SPEED, MAX_STD, LONGEST_GAP = 30.0, 10.0, 10.0
+SWITCH_AFTER, BACK_AFTER = 0.05, 0.5
+"""Seconds with a leg out of use until the second network takes over, and without until the first returns."""
 _F, _F2, _S, _I, _B = "float64[::1]", "float64[:, ::1]", "float32[::1]", "int64[::1]", "boolean[::1]"
 _ALL = f"{_F}, {_S}, {_I}, {_B}"
 
@@ -68,16 +44,16 @@ _ALL = f"{_F}, {_S}, {_I}, {_B}"
 @compiled(f"void({_ALL}, float64, boolean)")
 def _advance(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, dt: float, blind: bool) -> None:
     """Carry the filter over `dt` seconds: by the IMU, or blindly, with the velocity held and less and less sure."""
-    turn, x = floats[R : R + 9].reshape(3, 3), floats[X : X + 6].reshape(2, 3)
-    bias, cov = floats[B : B + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
-    work, slots = floats[WORK : WORK + 450].reshape(5, 6, 15), ints[SLOTS : SLOTS + 12].reshape(6, 2)
-    settings = floats[SETTINGS : SETTINGS + 12]
+    turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+    bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
+    work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
+    settings = floats[at.SETTINGS : at.SETTINGS + 12]
     noise = settings[0:4]
-    clean = clean_in(floats, flags, ints[LEGS])
+    clean = clean_in(floats, flags, ints[at.LEGS])
     gyro, accel = clean.gyro, clean.accel
     if blind:
-        gyro, accel = floats[SCRATCH : SCRATCH + 3], floats[SCRATCH + 3 : SCRATCH + 6]
-        noise = floats[SCRATCH + 6 : SCRATCH + 10]
+        gyro, accel = floats[at.SCRATCH : at.SCRATCH + 3], floats[at.SCRATCH + 3 : at.SCRATCH + 6]
+        noise = floats[at.SCRATCH + 6 : at.SCRATCH + 10]
         for i in range(3):
             gyro[i] = bias[0, i]
             accel[i] = bias[1, i] - settings[4] * turn[2, i]
@@ -94,12 +70,12 @@ def _advance(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
 @compiled(f"boolean({_ALL}, {_S})")
 def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> bool:
     """Give the filter what the network says: the velocity of base_link, moved to the IMU and into its axes."""
-    turn, x = floats[R : R + 9].reshape(3, 3), floats[X : X + 6].reshape(2, 3)
-    bias, cov = floats[B : B + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
-    work, slots = floats[WORK : WORK + 450].reshape(5, 6, 15), ints[SLOTS : SLOTS + 12].reshape(6, 2)
-    mount, arm = floats[MOUNT : MOUNT + 9].reshape(3, 3), floats[MOUNT + 9 : MOUNT + 12]
-    clean = clean_in(floats, flags, ints[LEGS])
-    velocity, noise = floats[SCRATCH + 10 : SCRATCH + 13], floats[SCRATCH + 13 : SCRATCH + 22].reshape(3, 3)
+    turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+    bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
+    work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
+    mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
+    clean = clean_in(floats, flags, ints[at.LEGS])
+    velocity, noise = floats[at.SCRATCH + 10 : at.SCRATCH + 13], floats[at.SCRATCH + 13 : at.SCRATCH + 22].reshape(3, 3)
     w0 = w1 = w2 = 0.0
     for j in range(3):
         rate = clean.gyro[j] - bias[0, j]
@@ -124,16 +100,16 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
 @compiled(f"void({_ALL}, {_S}, float64)")
 def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, features: Singles, part: float) -> None:
     """Features and tokens at a moment between the last sample (part 0) and this one (part 1)."""
-    count, legs, tokens = ints[FEATURES], ints[LEGS], ints[TOKENS]
-    last = singles[ints[MEMORY] : ints[MEMORY] + count]
-    now = singles[ints[MEMORY] + count : ints[MEMORY] + 2 * count]
+    count, legs, tokens = ints[at.FEATURES], ints[at.LEGS], ints[at.TOKENS]
+    last = singles[ints[at.SAMPLES] : ints[at.SAMPLES] + count]
+    now = singles[ints[at.SAMPLES] + count : ints[at.SAMPLES] + 2 * count]
     for i in range(count):
         features[i] = now[i] if part == 1.0 else last[i] + np.float32(part) * (now[i] - last[i])
     clean = clean_in(floats, flags, legs)
     seen = flags[flags.size - tokens :]
     for token in range(tokens):
         seen[token] = True
-    if ints[BY_LEG]:
+    if ints[at.BY_LEG]:
         seen[0] = seen[1] = clean.clock[BLIND] == 0.0
         for leg in range(legs):
             seen[2 + leg] = clean.ok[leg]
@@ -142,8 +118,8 @@ def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, feat
 @compiled(f"void({_ALL})")
 def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
     """The features of the clean sample; those of the one before move back a place."""
-    count, legs = ints[FEATURES], ints[LEGS]
-    clean, start = clean_in(floats, flags, legs), ints[MEMORY]
+    count, legs = ints[at.FEATURES], ints[at.LEGS]
+    clean, start = clean_in(floats, flags, legs), ints[at.SAMPLES]
     for i in range(count):
         singles[start + i] = singles[start + count + i]
     now = singles[start + count : start + 2 * count]
@@ -151,70 +127,97 @@ def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -
         now[i], now[3 + i] = clean.gyro[i], clean.accel[i]
     for j in range(3 * legs):
         now[6 + j], now[6 + 3 * legs + j] = clean.q[j], clean.dq[j]
-        if ints[TARGETS]:
+        if ints[at.TARGETS]:
             now[6 + 6 * legs + j] = clean.e[j]
+
+
+@compiled(f"void({_ALL})")
+def _predict(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
+    """One step of the network in use on the features and tokens that `_mix` made."""
+    n, start, count = at.NETWORK + (5 if flags[at.SPARE] else 0), ints[at.SAMPLES], ints[at.FEATURES]
+    network_step(
+        ints[ints[n + 3] : ints[n + 4]], singles[ints[n] : ints[n + 1]], singles[ints[n + 1] : ints[n + 2]],
+        singles[start + 2 * count : start + 3 * count], flags[flags.size - ints[at.TOKENS] :],
+        singles[start + 3 * count : start + 3 * count + 6],
+    )  # fmt: skip
+
+
+@compiled(f"void({_ALL})")
+def _forget(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
+    """The memory of the network in use ends here: it knows only samples that follow each other."""
+    n = at.NETWORK + (5 if flags[at.SPARE] else 0)
+    network_reset(ints[ints[n + 3] : ints[n + 4]], singles[ints[n + 1] : ints[n + 2]])
+
+
+@compiled(f"void({_ALL}, boolean, float64)")
+def _choose(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, whole: bool, dt: float) -> None:
+    """Change to the network that was trained with a leg hidden while one is out of use, and back."""
+    floats[at.BROKEN] = 0.0 if whole else floats[at.BROKEN] + dt
+    floats[at.WHOLE] = floats[at.WHOLE] + dt if whole else 0.0
+    late = floats[at.WHOLE] > BACK_AFTER if flags[at.SPARE] else floats[at.BROKEN] > SWITCH_AFTER
+    if late and ints[at.NETWORK + 5] > 0:
+        flags[at.SPARE] = not flags[at.SPARE]
+        _forget(floats, singles, ints, flags)
 
 
 @compiled(f"int64({_ALL}, int64, int64)")
 def _step(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, verdict: int, bits: int) -> int:
     """Carry the state to the sample that was just admitted; returns health bits."""
-    legs, count = ints[LEGS], ints[FEATURES]
+    legs, count = ints[at.LEGS], ints[at.FEATURES]
     clean = clean_in(floats, flags, legs)
-    sizes, weights = ints[SIZES:], singles[: ints[WEIGHTS]]
-    memory = singles[ints[WEIGHTS] : ints[MEMORY]]
-    features = singles[ints[MEMORY] + 2 * count : ints[MEMORY] + 3 * count]
-    predicted = singles[ints[MEMORY] + 3 * count : ints[MEMORY] + 3 * count + 6]
-    seen = flags[flags.size - ints[TOKENS] :]
-    period, tolerance, hold = floats[SETTINGS + 9], floats[SETTINGS + 10], floats[SETTINGS + 11]
+    features = singles[ints[at.SAMPLES] + 2 * count : ints[at.SAMPLES] + 3 * count]
+    predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
+    period, tolerance, hold = floats[at.SETTINGS + 9], floats[at.SETTINGS + 10], floats[at.SETTINGS + 11]
     t, dt = clean.clock[STAMP], clean.clock[DT]
     blind = clean.clock[BLIND] > 0.0
     usable = clean.known[1] and clean.clock[BLIND] <= hold
-    standing = False
+    standing, whole = False, True
     for leg in range(legs):
         standing = standing or clean.ok[leg]
+        whole = whole and clean.ok[leg]
     usable = usable and standing
-    if verdict == FIRST and flags[ALIGN]:
-        turn, x = floats[R : R + 9].reshape(3, 3), floats[X : X + 6].reshape(2, 3)
-        bias, cov = floats[B : B + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
-        mount, arm = floats[MOUNT : MOUNT + 9].reshape(3, 3), floats[MOUNT + 9 : MOUNT + 12]
-        std, gravity = floats[START : START + 15], floats[SETTINGS + 4]
+    _choose(floats, singles, ints, flags, whole, dt)
+    if verdict == FIRST and flags[at.ALIGN]:
+        turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+        bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
+        mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
+        std, gravity = floats[at.START : at.START + 15], floats[at.SETTINGS + 4]
         if blind or not align(turn, x, bias, cov, mount, arm, std, clean.accel, gravity):
             # Not a robot at rest: look again at the next sample.
             clean.known[0] = False
             return bits | STARTING | NO_MEASUREMENT
-        flags[ALIGN] = False
+        flags[at.ALIGN] = False
     _gather(floats, singles, ints, flags)
     if verdict == AFTER_GAP:
         _advance(floats, singles, ints, flags, min(dt, LONGEST_GAP), True)
     if verdict != FIRST and verdict != AFTER_GAP and usable:
         covered = t - dt
-        while floats[CLOCK] <= t + tolerance:
-            late = abs(t - floats[CLOCK]) <= tolerance
-            moment = t if late else floats[CLOCK]
+        while floats[at.CLOCK] <= t + tolerance:
+            late = abs(t - floats[at.CLOCK]) <= tolerance
+            moment = t if late else floats[at.CLOCK]
             if moment > covered:
                 _advance(floats, singles, ints, flags, moment - covered, blind)
                 covered = moment
             _mix(floats, singles, ints, flags, features, 1.0 if late else (moment - t + dt) / dt)
-            network_step(sizes, weights, memory, features, seen, predicted)
+            _predict(floats, singles, ints, flags)
             if _correct(floats, singles, ints, flags, predicted):
-                flags[MEASURED] = True
+                flags[at.MEASURED] = True
             else:
                 bits |= REJECTED
-            floats[CLOCK] = moment + period
+            floats[at.CLOCK] = moment + period
         if t > covered:
             _advance(floats, singles, ints, flags, t - covered, blind)
     else:
         if verdict != FIRST and verdict != AFTER_GAP:
             _advance(floats, singles, ints, flags, dt, blind)
-        # The network's memory ends here: it knows only samples that follow each other.
-        network_reset(sizes, memory)
-        floats[CLOCK] = t + period
+        _forget(floats, singles, ints, flags)
+        floats[at.CLOCK] = t + period
         if usable:
             _mix(floats, singles, ints, flags, features, 1.0)
-            network_step(sizes, weights, memory, features, seen, predicted)
+            _predict(floats, singles, ints, flags)
             if verdict == AFTER_GAP:
                 if _correct(floats, singles, ints, flags, predicted):
-                    flags[MEASURED] = True
+                    flags[at.MEASURED] = True
                 else:
                     bits |= REJECTED
         else:
@@ -225,9 +228,9 @@ def _step(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, ver
 @compiled(f"boolean({_F})")
 def _recover(floats: Array) -> bool:
     """See that the state is one; if it is not, go back to the last good pose and begin again. True if it had to."""
-    x, cov = floats[X : X + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
+    x, cov = floats[at.X : at.X + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
     total = 0.0
-    for i in range(P):
+    for i in range(at.P):
         total += floats[i]
     for i in range(15):
         total += cov[i, i]
@@ -239,43 +242,45 @@ def _recover(floats: Array) -> bool:
         and cov[3, 3] + cov[4, 4] + cov[5, 5] < MAX_STD * MAX_STD
     ):
         for i in range(9):
-            floats[SAFE + i] = floats[R + i]
+            floats[at.SAFE + i] = floats[at.R + i]
         for i in range(3):
-            floats[SAFE + 9 + i] = x[1, i]
+            floats[at.SAFE + 9 + i] = x[1, i]
         return False
     for i in range(9):
-        floats[R + i] = floats[SAFE + i]
+        floats[at.R + i] = floats[at.SAFE + i]
     for i in range(3):
         x[0, i] = 0.0
-        x[1, i] = floats[SAFE + 9 + i]
+        x[1, i] = floats[at.SAFE + 9 + i]
     for i in range(6):
-        floats[B + i] = 0.0
-    start_covariance(x, cov, floats[START : START + 15])
+        floats[at.B + i] = 0.0
+    start_covariance(x, cov, floats[at.START : at.START + 15])
     return True
 
 
 @compiled(f"void({_ALL}, {_F2}, {_F2})")
 def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, rows: Array, out: Array) -> None:
     """Take rows of samples (N, W) in turn, and write a row (N, O) for each."""
-    legs, count = ints[LEGS], ints[FEATURES]
-    bounds, clean = bounds_in(floats, legs, ints[TARGETS] != 0), clean_in(floats, flags, legs)
-    predicted = singles[ints[MEMORY] + 3 * count : ints[MEMORY] + 3 * count + 6]
-    turn, x = floats[R : R + 9].reshape(3, 3), floats[X : X + 6].reshape(2, 3)
-    bias, cov = floats[B : B + 6].reshape(2, 3), floats[P : P + 225].reshape(15, 15)
-    mount, arm = floats[MOUNT : MOUNT + 9].reshape(3, 3), floats[MOUNT + 9 : MOUNT + 12]
-    scratch = floats[SCRATCH + 22 : SCRATCH + 31]
+    legs, count = ints[at.LEGS], ints[at.FEATURES]
+    bounds, clean = bounds_in(floats, legs, ints[at.TARGETS] != 0), clean_in(floats, flags, legs)
+    predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
+    turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+    bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
+    mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
+    scratch = floats[at.SCRATCH + 22 : at.SCRATCH + 31]
     for k in range(rows.shape[0]):
         verdict, bits = admit(bounds, clean, rows[k])
         if verdict != REFUSED:
             bits = _step(floats, singles, ints, flags, verdict, bits)
             if _recover(floats):
                 bits |= DIVERGED
-        if not flags[MEASURED]:
+        if not flags[at.MEASURED]:
             bits |= STARTING
         row = out[k]
         output.write_row(turn, x, bias, cov, mount, arm, clean.gyro, scratch, row[: output.WIDTH])
         row[TIME], row[HEALTH], row[GAP_LENGTH] = clean.clock[STAMP], bits, clean.clock[GAP]
         for i in range(6):
             row[PREDICTED + i] = predicted[i]
-        if ints[ATTENTION]:
-            attention_into(ints[SIZES:], singles[ints[WEIGHTS] : ints[MEMORY]], row[ATTENTIONS:])
+        if ints[at.ATTENTION]:
+            n = at.NETWORK + (5 if flags[at.SPARE] else 0)
+            sizes, memory = ints[ints[n + 3] : ints[n + 4]], singles[ints[n + 1] : ints[n + 2]]
+            attention_into(sizes, memory, row[ATTENTIONS:])
