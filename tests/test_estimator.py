@@ -9,14 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from net_samples import random_model
 
 import gait
 from gait import Estimator, GaitError, Log
+from gait.filters.params import Options, Prior, ProcessNoise
 from gait.health import Health
 from gait.nets.build import network_of
+from gait.nets.model import Model
 from gait.runtime import velocity_aided
+from gait.runtime.engines import VelocityAided
 from gait.runtime.samples import Limits
 from gait.train.validate import predict
 
@@ -367,3 +371,30 @@ def test_mistakes_are_told_in_a_sentence(log: Log, tmp_path: Path) -> None:
     with pytest.raises(GaitError, match="method gait has no weights for mine, only for go1"):
         Estimator.load(tmp_path / "mine.yaml")
     assert Estimator.load(tmp_path / "mine.yaml", "iekf").robot.name == "mine"
+
+
+def test_a_second_network_takes_over_while_a_leg_is_dead(log: Log) -> None:
+    first, second = random_model("gait", 0), random_model("gait", 1)
+    robot = gait.Robot.load("go1")
+    engine = VelocityAided(robot, first, ProcessNoise(), Prior(), Options(), Limits(), False, second)
+    estimator = Estimator(robot, engine, "both")
+    estimator.start_as(log, "truth")
+    rows, ok = list(log.slice(0.0, 1.6).rows()), np.array([True, True, False, True])
+    flagged = slice(50, 400)
+    states = [
+        estimator.update(*row, leg_ok=ok if flagged.start <= k < flagged.stop else None) for k, row in enumerate(rows)
+    ]
+    velocity = np.array([state.predicted[0] for state in states])
+
+    def expected(model: Model, part: slice, hidden: bool) -> np.ndarray:
+        keep = torch.ones(1, part.stop - part.start, 7, 6, dtype=torch.bool)
+        keep[..., 4] = not hidden
+        with torch.no_grad():
+            features = torch.from_numpy(model.features(log)[None, part].astype(np.float32))
+            return network_of(model).run(features, None, keep).velocity[0].numpy()
+
+    # 0.05 s of silence are 26 samples; after half a second without, the first returns and starts anew.
+    switch, back = 75, 650
+    np.testing.assert_allclose(velocity[:50], expected(first, slice(0, 50), False), atol=1e-5)
+    np.testing.assert_allclose(velocity[switch:400], expected(second, slice(switch, 400), True), atol=1e-5)
+    np.testing.assert_allclose(velocity[back:790], expected(first, slice(back, 790), False), atol=1e-5)
