@@ -35,6 +35,7 @@ lint: $(FULL)/.ready
 
 bench: $(FULL)/.ready
 	$(FULL)/bin/python benchmarks/filters.py
+	$(FULL)/bin/python benchmarks/latency.py
 
 setup: $(FULL)/.ready
 

@@ -13,10 +13,10 @@ import numpy as np
 from gait.filters import InvariantEKF, ProcessNoise
 from gait.filters.reference import ReferenceFilter
 from gait.results import Row, rows_to_json, rows_to_table
+from gait.runtime.rivals import FEET, gtsam_filter
 from gait.timing import medians
 
 GYRO, ACCEL, DT = np.array([0.1, -0.2, 0.3]), np.array([0.2, 0.1, 9.8]), 0.002
-FEET = np.array([[0.2, -0.13, -0.3], [0.2, 0.13, -0.3]])
 COV = np.eye(3) * 1e-4
 
 
@@ -29,27 +29,6 @@ def velocity_aided() -> dict[str, float]:
         plain.correct_velocity(vel, COV)
 
     return medians({"numba": lambda: ours.step(GYRO, ACCEL, DT, vel, COV), "numpy": numpy_step})
-
-
-def gtsam_filter():
-    import gtsam
-
-    params = gtsam.LeggedEstimatorParams()
-    imu = gtsam.PreintegrationParams.MakeSharedU(9.81)
-    imu.setGyroscopeCovariance(np.eye(3) * 1e-5)
-    imu.setAccelerometerCovariance(np.eye(3) * 1e-3)
-    params.preintegrationParams = imu
-    params.body_P_imu = gtsam.Pose3()
-    # Otherwise it waits for more feet than two and does nothing, very fast.
-    params.useFullContactInitialization = False
-    start = gtsam.NavState(gtsam.Rot3(), np.zeros(3), np.zeros(3))
-    filter_ = gtsam.LeggedInvariantEKF(start, FEET.T.copy(), np.eye(15) * 1e-2, params, ["FR", "FL"])
-    measurements = []
-    for i, foot in enumerate(FEET):
-        measurement = gtsam.ContactMeasurement()
-        measurement.foot, measurement.bodyPoint, measurement.touchdown = i, foot, False
-        measurements.append(measurement)
-    return filter_, measurements
 
 
 def contact_aided() -> dict[str, float]:

@@ -1,0 +1,286 @@
+"""The logic of `gait bench latency` and `gait warmup`: who is measured, on what, what is said. No speed is judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from itertools import count, islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from net_samples import random_model
+
+from gait import Estimator, GaitError, Log
+from gait.cli import main
+from gait.results import Row
+from gait.runtime import latency, rivals
+from gait.runtime.latency import SAMPLE, Stream, available
+from gait.timing import AWAKE, PERIOD, burst_medians, burst_of, medians, paced
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+KINDS = ("gait", "gait-flat", "nmn")
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    return Log.load(SAMPLE).slice(0.0, 0.2)
+
+
+# Timing
+
+
+def test_every_rival_gets_as_many_bursts_and_the_median_counts() -> None:
+    # Two bursts each to find out how many calls make one.
+    seconds = {"quick": iter([2.0, 2.0, 2.0, 2.0, 90.0]), "slow": iter([3.0, 3.0, 7.0, 5.0, 6.0])}
+    calls: list[tuple[str, int]] = []
+
+    def rival(name: str) -> object:
+        def burst(number: int) -> float:
+            calls.append((name, number))
+            return number * next(seconds[name]) * 1e-6
+
+        return burst
+
+    found = burst_medians({name: rival(name) for name in seconds}, rounds=3, seconds=8e-6)  # type: ignore[misc]
+    assert [name for name, _ in calls[-6:]] == ["quick", "slow"] * 3
+    assert found == pytest.approx({"quick": 2.0, "slow": 6.0})
+
+
+def test_a_burst_makes_as_many_calls_as_it_is_asked_for() -> None:
+    calls = count()
+    assert burst_of(lambda: next(calls))(7) > 0.0 and next(calls) == 7
+    assert set(medians({"a": int, "b": float}, rounds=3, burst=1e-5)) == {"a", "b"}
+
+
+class Clock:
+    """Time that passes only when somebody sleeps, looks or works."""
+
+    def __init__(self) -> None:
+        self.now, self.slept = 0.0, 0.0
+
+    def __call__(self) -> float:
+        self.now += 1e-6
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept += seconds
+        self.now += seconds
+
+
+def test_paced_steps_start_on_time_and_take_turns() -> None:
+    clock, starts = Clock(), []
+
+    def works(name: str, seconds: float) -> object:
+        def step(sample: int) -> None:
+            starts.append((name, sample, clock.now))
+            clock.now += seconds
+
+        return step, count()
+
+    times = paced({"a": works("a", 1e-4), "b": works("b", 3e-4)}, 0.5, clock, clock.sleep)  # type: ignore[dict-item]
+    assert {name: len(values) for name, values in times.items()} == {"a": 250, "b": 250}
+    assert np.median(times["a"]) == pytest.approx(101, abs=1) and np.median(times["b"]) == pytest.approx(301, abs=1)
+    assert [name for name, _, _ in starts] == ["a"] * 125 + ["b"] * 125 + ["a"] * 125 + ["b"] * 125
+    assert [sample for name, sample, _ in starts if name == "a"] == list(range(250))
+    assert np.median(np.diff([t for *_, t in starts])) == pytest.approx(PERIOD, rel=1e-3)
+    assert clock.slept < 500 * (PERIOD - AWAKE), "it wakes up before a sample is due"
+
+
+def test_a_paced_run_that_was_held_up_does_not_hurry_afterwards() -> None:
+    clock, starts = Clock(), []
+
+    def step(sample: int) -> None:
+        starts.append(clock.now)
+        clock.now += 0.02 if sample == 3 else 1e-5
+
+    paced({"a": (step, count())}, 0.02, clock, clock.sleep)
+    gaps = np.diff(starts)
+    assert gaps.max() == pytest.approx(0.02, rel=0.01) and gaps.min() > 0.99 * PERIOD
+
+
+# Samples and rivals
+
+
+def test_the_clock_of_a_stream_goes_on_when_the_log_begins_anew(log: Log) -> None:
+    samples = Stream(log).take(2 * len(log))
+    np.testing.assert_allclose([sample.t for sample in samples], np.arange(2 * len(log)) * 0.002, atol=1e-12)
+    np.testing.assert_array_equal(samples[len(log) + 3].q, log.q[3])
+    assert samples[0].gyro.flags.writeable, "compiled code takes a read-only array for another type"
+    assert samples[0].tau is None
+    np.testing.assert_array_equal(next(Stream(log, torques=True)).tau, log.tau[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", latency.NETWORKS)
+def test_rivals_say_what_the_estimator_s_network_says(log: Log, kind: str, name: str) -> None:
+    pytest.importorskip("torch")
+    if name == "onnxruntime":
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnx")
+    model = random_model(kind)
+    estimator, network, stream = Estimator.load("go1", model), latency.NETWORKS[name](model), Stream(log)
+    for sample in islice(stream, 40):
+        velocity, std = estimator.update(sample).predicted
+        expected = network(sample)
+        np.testing.assert_allclose(velocity, expected[0], atol=1e-4)
+        np.testing.assert_allclose(np.log(std), expected[1], atol=1e-4)
+
+
+def test_the_filter_behind_a_rival_takes_its_velocity(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    filters = []
+
+    class Watched(rivals.InvariantEKF):
+        def __init__(self) -> None:
+            super().__init__()
+            filters.append(self)
+
+    monkeypatch.setattr(rivals, "InvariantEKF", Watched)
+    said = np.array([0.3, -0.2, 0.1]), np.full(3, -7.0)
+    step = rivals.with_filter(lambda sample: said, 500.0)
+    for sample in islice(Stream(log), 20):
+        step(sample)
+    np.testing.assert_allclose(filters[0].vel_b, said[0], atol=0.02)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_the_c_rival_goes_through_the_samples_it_is_given(log: Log, tmp_path: Path) -> None:
+    model = random_model("gait")
+    estimator = Estimator.load("go1", model)
+    estimator.reset(quat_wb_wxyz=[1.0, 0.0, 0.0, 0.0])
+    ours, theirs = Stream(log), Stream(log)
+    rival = rivals.CEstimator(model, estimator.robot, tmp_path)
+    burst = rival.burst(theirs.take)
+    assert burst(20) > 0.0 and burst(30) > 0.0
+    for sample in islice(ours, 50):
+        state = estimator.update(sample)
+    np.testing.assert_allclose(rival.velocity(), state.vel_b, atol=1e-4)
+
+
+def test_gtsam_really_works_in_its_step(log: Log) -> None:
+    pytest.importorskip("gtsam")
+    filter_, measurements = rivals.gtsam_filter()
+    before = filter_.covariance().copy()
+    filter_.predict(log.gyro[0], log.accel[0], 0.002)
+    filter_.processContacts(measurements)
+    assert np.abs(filter_.covariance() - before).max() > 1e-3
+    rivals.gtsam_step(500.0)(next(Stream(log)))
+
+
+def test_the_estimator_without_numba_answers_from_its_own_process() -> None:
+    with latency._elsewhere("gait") as burst:
+        assert burst(1) > 0.0 and burst(2) > 0.0
+
+
+# The report
+
+
+def test_what_cannot_run_is_left_out_with_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "model_names", lambda: ["gait-0"])
+    chosen, left_out = available()
+    assert chosen == ["gait", "iekf", "iekf-sr"]
+    assert [text.split()[0] for text in left_out] == ["gait-flat", "nmn"]
+    assert available(["iekf"]) == (["iekf"], [])
+    with pytest.raises(GaitError, match="unknown method 'gate': choose from gait, gait-flat"):
+        available(["gate"])
+
+
+def report(monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...] = ()) -> dict[str, Row]:
+    """All rows of a report, with starts made up and the modules named gone."""
+    module = rivals._module
+
+    def find(name: str) -> object:
+        if name in gone:
+            raise rivals.MissingRivalError(f"{name} is not installed")
+        return module(name)
+
+    monkeypatch.setattr(rivals, "_module", find)
+    monkeypatch.setattr(latency, "_start", lambda **_: (0.5, 2e8))
+    monkeypatch.setattr(latency, "model_names", lambda: ["gait-0"])
+    return {row.name: row for row in latency.latency_report(seconds=0.01, cold=True)}
+
+
+def test_the_report_names_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("torch", "onnx", "onnxruntime", "gtsam"):
+        pytest.importorskip(name)
+    found = report(monkeypatch)
+    ways = ["numba", "numpy", "torch_eager", "torch_jit", "onnxruntime"] + ["c"] * bool(shutil.which("gcc"))
+    expected = {f"gait.{way}.step_us" for way in ways}
+    expected |= {f"gait.{way}.paced_{p}_us" for way in ("numba", "torch_eager", "onnxruntime") for p in ("p50", "p99")}
+    expected |= {"iekf.numba.step_us", "iekf.gtsam.step_us", "iekf-sr.numba.step_us"}
+    expected |= {"gait.torch_eager.ratio", "gait.onnxruntime.ratio", "iekf.gtsam.ratio"}
+    expected |= {"gait.numba.kernel_us", "gait.run.samples_per_second", "gait.memory_mb"}
+    expected |= {"gait.cold_start_s", "gait.warm_start_s", "load_average", "left_out"}
+    assert expected <= set(found) <= expected | {"gait.c.step_us"}
+    for method, rival in (("gait", "torch_eager"), ("gait", "onnxruntime"), ("iekf", "gtsam")):
+        ratio = found[f"{method}.{rival}.step_us"].value / found[f"{method}.numba.step_us"].value  # type: ignore[operator]
+        assert found[f"{method}.{rival}.ratio"].value == pytest.approx(ratio)
+    assert found["gait.memory_mb"] == Row("gait.memory_mb", 200.0, "MB")
+
+
+def test_rivals_that_are_not_installed_are_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rivals.shutil, "which", lambda _: None)
+    found = report(monkeypatch, gone=("torch", "onnxruntime", "gtsam"))
+    assert not [name for name in found if "torch" in name or "onnx" in name or "gtsam" in name]
+    note = str(found["left_out"].value)
+    for rival in ("gait.torch_eager", "gait.torch_jit", "gait.onnxruntime", "gait.c", "iekf.gtsam"):
+        assert f"{rival} (" in note
+    assert {"gait.numba.step_us", "gait.numba.paced_p99_us", "gait.numpy.step_us"} <= set(found)
+
+
+def test_the_section_holds_every_method_and_the_machine() -> None:
+    import latency as benchmark  # type: ignore[import-not-found]
+
+    assert benchmark.__file__ != latency.__file__
+    rows = [
+        Row("gait.numba.step_us", 15.04, "us"), Row("gait.torch_eager.step_us", 1234.5, "us"),
+        Row("gait.numba.paced_p50_us", 40.0, "us"), Row("gait.numba.paced_p99_us", 90.0, "us"),
+        Row("iekf.numba.step_us", 30.0, "us"), Row("iekf.gtsam.step_us", 40.0, "us"),
+        Row("gait.numba.kernel_us", 8.0, "us"), Row("gait.run.samples_per_second", 123456.7, "1/s"),
+        Row("gait.warm_start_s", 1.5, "s"), Row("gait.memory_mb", 200.0, "MB"), Row("load_average", 0.5, "-"),
+        Row("left_out", "nmn (no weights)", "-"),
+    ]  # fmt: skip
+    text = benchmark.section(rows)
+    assert "| median time of a step, us | `gait` | `iekf` |" in text
+    assert "| `Estimator.update` | 15.0 | 30.0 |" in text and "| torch, then our filter | 1234 |  |" in text
+    assert "| `Estimator.update` | 40.0 | 90.0 |" in text
+    assert (
+        "123,457 samples" in text and "first state after 1.5 s, and has grown" in text and "load average of 0.5" in text
+    )
+    assert max(map(len, text.splitlines())) <= 120
+
+
+# The verbs
+
+
+def test_bench_latency_refuses_what_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "latency", "--methods", "gate"]) == 1
+    assert "unknown method 'gate'" in capsys.readouterr().err
+    assert main(["bench", "latency", "--seconds-per-rival", "0"]) == 1
+    assert "give more than 0" in capsys.readouterr().err
+
+
+def test_bench_latency_prints_rows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "_start", lambda **_: (0.5, 2e8))
+    assert main(["bench", "latency", "--methods", "iekf-sr", "--seconds-per-rival", "0.01", "--json"]) == 0
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert names == ["iekf-sr.numba.step_us", "load_average"]
+
+
+def test_warmup_loads_every_method_and_names_the_cache(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["warmup", "--json"]) == 0
+    found = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert {"estimator", "gait", "iekf", "iekf-sr", "cache"} <= set(found) and "simulator" not in found
+    assert found["cache"] == os.environ["NUMBA_CACHE_DIR"] and any(Path(found["cache"]).iterdir())
+
+
+def test_warmup_has_nothing_to_do_without_numba() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gait", "warmup"],
+        env={**os.environ, "GAIT_RUNTIME": "numpy"}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith("Nothing to compile") and done.stderr == ""
