@@ -25,7 +25,7 @@ LEGS = 4
 
 def squares(estimator: Estimator, log: Log) -> np.ndarray:
     """Squared length of the velocity error (N,)."""
-    return np.square(estimator.run(log).vel_b - log.vel_b).sum(1)
+    return np.asarray(np.square(estimator.run(log).vel_b - log.vel_b).sum(1))
 
 
 def streamed(estimator: Estimator, log: Log, leg: int) -> np.ndarray:
