@@ -297,7 +297,7 @@ def _start(**environment: str) -> tuple[float, float]:
 
 def _starts(cold: bool, say: Progress) -> list[Row]:
     """Memory, and the time until a fresh process has its first state; compiled code is in the cache, or not."""
-    _start()
+    # This process has compiled all of it: the cache is full.
     seconds, grown = zip(*(_start() for _ in range(STARTS)), strict=True)
     rows = [Row("gait.warm_start_s", statistics.median(seconds), "s")]
     if min(grown) > 0.0:

@@ -78,15 +78,15 @@ def _simulator() -> Iterator[Row]:
 
     from gait.errors import GaitError
 
-    start = time.perf_counter()
-    missing = ""
-    try:
+    def load() -> None:
         package = importlib.import_module("gait.sim")
         for module in pkgutil.iter_modules(package.__path__, "gait.sim."):
             importlib.import_module(module.name)
-    except (ImportError, GaitError) as error:
-        missing = " ".join(str(error).split())
-    yield Row("simulator", missing or time.perf_counter() - start, "-" if missing else "s")
+
+    try:
+        yield Row("simulator", _seconds(load), "s")
+    except (ImportError, GaitError):
+        yield Row("simulator", "left out: pip install 'gait-estimator[sim]'", "-")
 
 
 def _cache() -> Path:
