@@ -14,7 +14,6 @@ from gait import lie
 from gait._compile import RUNTIME
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.filters import ContactAidedFilter
 from gait.filters.params import ContactAided as ContactAidedParams
 from gait.filters.params import Options, Prior, ProcessNoise
 from gait.filters.start import align, start_covariance
@@ -22,7 +21,6 @@ from gait.nets.architecture import AttentionArchitecture
 from gait.nets.model import Model
 from gait.robots import Robot
 from gait.runtime import buffers as at
-from gait.runtime.contact_aided import CONTACTS, run_contact_rows
 from gait.runtime.samples import Clean, Limits, bounds_of, forget, new_clean
 from gait.runtime.velocity_aided import ATTENTIONS, run_rows
 
@@ -177,7 +175,11 @@ class ContactAided:
     """The contact-aided filter, told by torques, foot forces or flags which feet stand."""
 
     def __init__(self, robot: Robot, params: ContactAidedParams, limits: Limits, contact_from: str | None) -> None:
-        self._filter = ContactAidedFilter(robot, params, contact_from)
+        # Here and not above: who has a network need not wait until these are compiled.
+        from gait.filters import ContactAidedFilter
+        from gait.runtime.contact_aided import CONTACTS, run_contact_rows
+
+        self._filter, self._run_rows = ContactAidedFilter(robot, params, contact_from), run_contact_rows
         legs, joints = robot.num_legs, robot.num_joints
         self._robot, self._gravity, self._prior = robot, params.options.gravity, deviations(params.prior)
         self._bounds = bounds_of(robot, limits, params.options.max_gap, False)
@@ -222,7 +224,7 @@ class ContactAided:
 
     def run(self, rows: Array, out: Array) -> None:
         """Take rows of samples and write rows."""
-        run_contact_rows(
+        self._run_rows(
             self._filter.model, self._filter.memory, self._bounds, self.clean, self._gains, self._std, self._safe,
             self._scratch, self._flags, rows, out,
         )  # fmt: skip
