@@ -19,7 +19,7 @@ from gait.cli import main
 from gait.results import Row
 from gait.runtime import latency, rivals
 from gait.runtime.latency import SAMPLE, Stream, available
-from gait.timing import AWAKE, PERIOD, burst_medians, burst_of, medians, paced
+from gait.timing import AWAKE, PERIOD, Burst, burst_medians, burst_of, medians, paced
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -35,20 +35,33 @@ def log() -> Log:
 
 
 def test_every_rival_gets_as_many_bursts_and_the_median_counts() -> None:
-    # Two bursts each to find out how many calls make one.
-    seconds = {"quick": iter([2.0, 2.0, 2.0, 2.0, 90.0]), "slow": iter([3.0, 3.0, 7.0, 5.0, 6.0])}
+    # One call that does not count and one that is enough of a burst; then the rounds.
+    seconds = {"quick": iter([9.0, 8.0, 2.0, 2.0, 90.0]), "slow": iter([9.0, 50.0, 7.0, 5.0, 6.0])}
     calls: list[tuple[str, int]] = []
 
-    def rival(name: str) -> object:
+    def rival(name: str) -> Burst:
         def burst(number: int) -> float:
             calls.append((name, number))
             return number * next(seconds[name]) * 1e-6
 
         return burst
 
-    found = burst_medians({name: rival(name) for name in seconds}, rounds=3, seconds=8e-6)  # type: ignore[misc]
-    assert [name for name, _ in calls[-6:]] == ["quick", "slow"] * 3
+    found = burst_medians({name: rival(name) for name in seconds}, rounds=3, seconds=8e-6)
+    turns = [name for name, _ in calls[-6:]]
+    assert [set(turns[i : i + 2]) for i in (0, 2, 4)] == [{"quick", "slow"}] * 3
     assert found == pytest.approx({"quick": 2.0, "slow": 6.0})
+
+
+def test_a_burst_is_long_enough_but_never_less_than_a_call() -> None:
+    for call, expected in ((1e-3, 2), (1e-5, 128), (0.5, 1)):
+        numbers: list[int] = []
+
+        def burst(number: int, call: float = call, numbers: list[int] = numbers) -> float:
+            numbers.append(number)
+            return number * call
+
+        burst_medians({"a": burst}, rounds=1, seconds=2e-3)
+        assert numbers[-1] == pytest.approx(expected, abs=1 if expected > 1 else 0)
 
 
 def test_a_burst_makes_as_many_calls_as_it_is_asked_for() -> None:

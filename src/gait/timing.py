@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -43,32 +44,34 @@ def burst_medians(
 ) -> dict[str, float]:
     """Median time of one call of each rival, in microseconds.
 
-    Every round gives each rival one burst of about `seconds`, in turn, so that a slow moment of the machine hits all of
-    them alike.
+    Every round gives each rival one burst of about `seconds`, so that a slow moment of the machine hits all of them
+    alike, in an order that changes, so that nobody always follows the one that leaves the caches cold.
 
     Args:
         bursts: the rivals by name.
         rounds: how many bursts each gets.
-        seconds: how long a burst is; three calls at the least.
+        seconds: how long a burst is; one call at the least, since a longer burst is more often interrupted.
         progress: is told from time to time what part is done.
     """
     calls = {name: _calls(burst, seconds) for name, burst in bursts.items()}
     samples: dict[str, list[float]] = {name: [] for name in bursts}
+    order, shuffler = list(bursts), random.Random(0)
     for done in range(rounds):
         if progress is not None and done % max(rounds // 100, 1) == 0:
             progress(done / rounds)
-        for name, burst in bursts.items():
-            samples[name].append(burst(calls[name]) / calls[name] * 1e6)
+        shuffler.shuffle(order)
+        for name in order:
+            samples[name].append(bursts[name](calls[name]) / calls[name] * 1e6)
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
 def _calls(burst: Burst, seconds: float) -> int:
-    """How many calls fill a burst, found on the fly: the first ones are slow, so that they do not count."""
-    spent, count = 0.0, 0
-    while spent < seconds or count < 6:
-        spent += burst(3)
-        count += 3
-    return max(3, count // 2 if spent > 2.0 * seconds else count)
+    """How many calls fill a burst, found by trying; the first call is often slow and does not count."""
+    burst(1)
+    count = 1
+    while (spent := burst(count)) < 0.5 * seconds:
+        count *= 2
+    return max(1, round(count * seconds / spent)) if spent > seconds else count
 
 
 def paced(
