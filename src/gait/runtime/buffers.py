@@ -30,7 +30,9 @@ MOUNT = SETTINGS + 12
 START = MOUNT + 12
 """Standard deviations of the state after a start from gravity (15)."""
 GUARD = START + 15
-"""Bounds and clean sample; how long depends on the legs."""
+"""Bounds and clean sample."""
+GUARD_SIZE = (17, 26)
+"""How many numbers these take, and how many more for each leg."""
 
 SLOTS, LEGS, FEATURES, TOKENS, TARGETS, BY_LEG, ATTENTION, SAMPLES = 0, 12, 13, 14, 15, 16, 17, 18
 """Integers: scratch of the filter (12), size of the network, whether it reads targets, has a token for each leg, is to
@@ -61,10 +63,10 @@ _F = "float64[::1]"
 _FLAGS = "boolean[::1]"
 
 
-@compiled(BOUNDS(types.float64[::1], types.int64, types.boolean))
-def bounds_in(floats: Array, legs: int, targets: bool) -> Bounds:
-    """The bounds of the sensors, as views."""
-    s, joints = GUARD, 3 * legs
+@compiled(BOUNDS(types.float64[::1], types.int64, types.int64, types.boolean))
+def bounds_in(floats: Array, start: int, legs: int, targets: bool) -> Bounds:
+    """The bounds of the sensors that are kept from `start` on, as views."""
+    s, joints = start, 3 * legs
     rows = s + 7
     return Bounds(
         floats[s], floats[s + 1], floats[rows : rows + joints], floats[rows + joints : rows + 2 * joints],
@@ -73,11 +75,11 @@ def bounds_in(floats: Array, legs: int, targets: bool) -> Bounds:
     )  # fmt: skip
 
 
-@compiled(CLEAN(types.float64[::1], types.boolean[::1], types.int64))
-def clean_in(floats: Array, flags: BoolArray, legs: int) -> Clean:
-    """The last good sample, as views."""
+@compiled(CLEAN(types.float64[::1], types.boolean[::1], types.int64, types.int64))
+def clean_in(floats: Array, flags: BoolArray, start: int, legs: int) -> Clean:
+    """The last good sample, which is kept behind the bounds, as views."""
     j = 3 * legs
-    s = GUARD + 7 + 3 * j
+    s = start + 7 + 3 * j
     joints = s + 6
     tail = joints + 5 * j
     return Clean(
@@ -90,16 +92,16 @@ def clean_in(floats: Array, flags: BoolArray, legs: int) -> Clean:
     )  # fmt: skip
 
 
-def put_bounds(floats: Array, bounds: Bounds) -> None:
+def put_bounds(floats: Array, bounds: Bounds, start: int) -> None:
     """Write the bounds to where `bounds_in` finds them."""
     scalars = [bounds.gyro, bounds.accel, bounds.hold, bounds.stale, bounds.clock_reset, bounds.max_gap, 0.0]
     values = np.concatenate([scalars, bounds.lower, bounds.upper, bounds.speed])
-    floats[GUARD : GUARD + len(values)] = values
+    floats[start : start + len(values)] = values
 
 
 def count_floats(legs: int) -> int:
     """Length of the buffer of double precision."""
-    return GUARD + 7 + 9 * legs + 6 + 15 * legs + 2 * legs + 4
+    return GUARD + GUARD_SIZE[0] + GUARD_SIZE[1] * legs
 
 
 def count_flags(legs: int, tokens: int) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 from gait._compile import compiled, types
-from gait.arrays import Array, BoolArray
+from gait.arrays import Array, BoolArray, IntArray
 from gait.filters import output
 from gait.filters.contact_kernels import MAX_SPEED, MAX_STD, MEMORY, MODEL, Memory, Model, bridge_gap, step_kernel
 from gait.filters.start import align, start_covariance
 from gait.health import Health
-from gait.runtime.samples import AFTER_GAP, BLIND, BOUNDS, CLEAN, DT, FIRST, GAP, REFUSED, STAMP, Bounds, Clean, admit
+from gait.runtime.buffers import ALIGN, bounds_in, clean_in
+from gait.runtime.contact_buffers import LEGS, guard_start, memory_in, model_in, rest_start
+from gait.runtime.samples import AFTER_GAP, BLIND, CLEAN, DT, FIRST, GAP, REFUSED, STAMP, Clean, admit
 from gait.runtime.velocity_aided import ATTENTIONS, GAP_LENGTH, HEALTH, LONGEST_GAP, PREDICTED, TIME
 
 STARTING, NO_MEASUREMENT, DIVERGED = int(Health.STARTING), int(Health.NO_MEASUREMENT), int(Health.DIVERGED)
@@ -69,25 +71,15 @@ def _recover(model: Model, memory: Memory, safe: Array, std: Array) -> bool:
     return True
 
 
-@compiled(types.void(MODEL, MEMORY, BOUNDS, CLEAN, _M, _V, _V, _V, _B, _M, _M))
-def run_contact_rows(
-    model: Model, memory: Memory, bounds: Bounds, clean: Clean, gains: Array, std: Array, safe: Array, scratch: Array,
-    at_rest: BoolArray, rows: Array, out: Array,
-) -> None:  # fmt: skip
-    """Take rows of samples (N, W) in turn, and write a row (N, O) for each.
-
-    Args:
-        model, memory: of the filter.
-        bounds, clean: of the samples.
-        gains: kp, kd and torque limit (3, J).
-        std: standard deviations after a start from gravity (15,).
-        safe: last good orientation and position (12,).
-        scratch: 9 + 3 J numbers.
-        at_rest: whether to start from gravity at the next sample (1,).
-        rows: samples.
-        out: what is filled.
-    """
-    legs, joints = clean.ok.size, clean.q.size
+@compiled(types.void(_V, types.int64[::1], _B, _M, _M))
+def run_contact_rows(floats: Array, ints: IntArray, flags: BoolArray, rows: Array, out: Array) -> None:
+    """Take rows of samples (N, W) in turn, and write a row (N, O) for each."""
+    legs, guard, rest = ints[LEGS], guard_start(ints[LEGS]), rest_start(ints[LEGS])
+    joints = 3 * legs
+    model, memory = model_in(floats, ints), memory_in(floats, ints, flags)
+    bounds, clean = bounds_in(floats, guard, legs, False), clean_in(floats, flags, guard, legs)
+    gains, std = floats[rest : rest + 3 * joints].reshape(3, joints), floats[rest + 3 * joints : rest + 3 * joints + 15]
+    safe, scratch = floats[rest + 3 * joints + 15 : rest + 3 * joints + 27], floats[rest + 3 * joints + 27 :]
     q, dq, tau = scratch[9 : 9 + joints], scratch[9 + joints : 9 + 2 * joints], scratch[9 + 2 * joints :]
     first_leg = 7 + 4 * joints
     for k in range(rows.shape[0]):
@@ -96,7 +88,7 @@ def run_contact_rows(
         dt, blind = clean.clock[DT], clean.clock[BLIND] > 0.0
         if verdict == FIRST:
             bits |= STARTING
-            if at_rest[0]:
+            if flags[ALIGN]:
                 R, x, b, P = memory.R, memory.x, memory.b, memory.P
                 mount, arm = model.imu_rotation, model.imu_position
                 if blind or not align(R, x, b, P, mount, arm, std, clean.accel, model.gravity):
@@ -104,7 +96,7 @@ def run_contact_rows(
                     clean.known[0] = False
                     bits |= NO_MEASUREMENT
                 else:
-                    at_rest[0] = False
+                    flags[ALIGN] = False
         elif verdict == AFTER_GAP or (verdict != REFUSED and blind):
             bridge_gap(model, memory, min(dt, LONGEST_GAP))
             bits |= NO_MEASUREMENT

@@ -21,7 +21,7 @@ from gait.nets.architecture import AttentionArchitecture
 from gait.nets.model import Model
 from gait.robots import Robot
 from gait.runtime import buffers as at
-from gait.runtime.samples import Clean, Limits, bounds_of, forget, new_clean
+from gait.runtime.samples import Clean, Limits, bounds_of, forget
 from gait.runtime.velocity_aided import ATTENTIONS, run_rows
 
 AT_REST = Prior(rotation=0.1, velocity=0.5)
@@ -119,12 +119,12 @@ class VelocityAided:
         floats[at.MOUNT : at.MOUNT + 9] = lie.rotation_from_quat(robot.imu_quat_wxyz).ravel()
         floats[at.MOUNT + 9 : at.MOUNT + 12] = robot.imu_position
         floats[at.START : at.START + 15] = deviations(AT_REST)
-        at.put_bounds(floats, bounds_of(robot, limits, options.max_gap, a.targets))
+        at.put_bounds(floats, bounds_of(robot, limits, options.max_gap, a.targets), at.GUARD)
         self._buffers = at.Buffers(floats, singles, ints, flags)
         self._R, self._x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
         self._b = floats[at.B : at.B + 6].reshape(2, 3)
         self.cov = floats[at.P : at.P + 225].reshape(15, 15)
-        self.clean = at.clean_in(floats, flags, legs)
+        self.clean = at.clean_in(floats, flags, at.GUARD, legs)
         self.width = ATTENTIONS + (self.shape[0] * tokens if attention else 0)
         self.start_at_rest(None)
 
@@ -177,17 +177,22 @@ class ContactAided:
     def __init__(self, robot: Robot, params: ContactAidedParams, limits: Limits, contact_from: str | None) -> None:
         # Here and not above: who has a network need not wait until these are compiled.
         from gait.filters import ContactAidedFilter
+        from gait.runtime import contact_buffers as kept
         from gait.runtime.contact_aided import CONTACTS, run_contact_rows
 
         self._filter, self._run_rows = ContactAidedFilter(robot, params, contact_from), run_contact_rows
-        legs, joints = robot.num_legs, robot.num_joints
-        self._robot, self._gravity, self._prior = robot, params.options.gravity, deviations(params.prior)
-        self._bounds = bounds_of(robot, limits, params.options.max_gap, False)
-        self._gains = np.array([robot.kp, robot.kd, robot.torque_limit])
-        self._std, self._safe, self._scratch = deviations(AT_REST), np.zeros(12), np.zeros(9 + 3 * joints)
-        self._flags = np.zeros(1, dtype=np.bool_)
-        self.clean = new_clean(legs)
-        self.cov = self._filter.memory.P
+        legs, options = robot.num_legs, params.options
+        self._robot, self._gravity, self._prior = robot, options.gravity, deviations(params.prior)
+        gains = np.array([robot.kp, robot.kd, robot.torque_limit])
+        self._std = deviations(AT_REST)
+        bounds = bounds_of(robot, limits, options.max_gap, False)
+        self._buffers = kept.new_buffers(self._filter.model, bounds, gains, self._std)
+        self._source = self._buffers.ints[kept.SOURCE : kept.SOURCE + 1]
+        self._memory = kept.memory_in(*self._buffers)
+        safe = kept.rest_start(legs) + 9 * legs + 15
+        self._safe = self._buffers.floats[safe : safe + 12]
+        self.clean = at.clean_in(self._buffers.floats, self._buffers.flags, kept.guard_start(legs), legs)
+        self.cov = self._memory.P
         self.width = CONTACTS + legs
         self.start_at_rest(None)
 
@@ -196,38 +201,40 @@ class ContactAided:
         if "q_des" in given:
             given = {*given, "tau"}
         self._filter.take_contacts_from(given)
+        self._source[:] = self._filter.model.contact_source
 
     def start(self, R_wb: Array, vel_w: Array, pos_w: Array, omega_b: Array, std: Array | None) -> None:
         """Begin at a known state of base_link, with no foot on the ground."""
         self._begin(False)
-        memory = self._filter.memory
-        memory.R[:], memory.x[:2] = _at_imu(self._robot, R_wb, vel_w, pos_w, omega_b)
-        start_covariance(memory.x, memory.P, self._prior if std is None else std)
+        m = self._memory
+        m.R[:], m.x[:2] = _at_imu(self._robot, R_wb, vel_w, pos_w, omega_b)
+        start_covariance(m.x, m.P, self._prior if std is None else std)
         self._keep()
 
     def start_at_rest(self, accel: Array | None) -> None:
         """Begin with roll and pitch from the specific force, or from the next sample."""
         self._begin(accel is None)
-        m, mount = self._filter.memory, lie.rotation_from_quat(self._robot.imu_quat_wxyz)
+        m, mount = self._memory, lie.rotation_from_quat(self._robot.imu_quat_wxyz)
         force = np.array([0.0, 0.0, -self._gravity]) @ mount if accel is None else accel
         if not align(m.R, m.x, m.b, m.P, mount, self._robot.imu_position, self._std, force, self._gravity):
             raise _not_at_rest(force)
         self._keep()
 
     def _begin(self, from_gravity: bool) -> None:
-        self._filter.reset()
-        self._flags[:] = from_gravity
+        self._buffers.flags[:] = False
+        self._buffers.flags[at.ALIGN] = from_gravity
+        m = self._memory
+        for array in (m.x, m.b, m.P, m.waiting, m.ddq, m.tau):
+            array[...] = 0.0
+        m.dq[:], m.walk[:] = np.nan, self._filter.model.contact_std
         forget(self.clean)
 
     def _keep(self) -> None:
-        self._safe[:9], self._safe[9:] = self._filter.memory.R.ravel(), self._filter.memory.x[1]
+        self._safe[:9], self._safe[9:] = self._memory.R.ravel(), self._memory.x[1]
 
     def run(self, rows: Array, out: Array) -> None:
         """Take rows of samples and write rows."""
-        self._run_rows(
-            self._filter.model, self._filter.memory, self._bounds, self.clean, self._gains, self._std, self._safe,
-            self._scratch, self._flags, rows, out,
-        )  # fmt: skip
+        self._run_rows(*self._buffers, rows, out)
 
 
 def _not_at_rest(force: Array) -> GaitError:

@@ -125,16 +125,6 @@ def bounds_of(robot: Robot, limits: Limits, max_gap: float, targets: bool) -> Bo
     )
 
 
-def new_clean(legs: int) -> Clean:
-    """Memory before the first sample."""
-    joints = 3 * legs
-    return Clean(
-        gyro=np.zeros(3), accel=np.zeros(3), q=np.zeros(joints), dq=np.zeros(joints), e=np.zeros(joints),
-        raw=np.zeros((2, joints)), unchanged=np.zeros(legs), without=np.zeros(legs), clock=np.zeros(4),
-        ok=np.zeros(legs, np.bool_), known=np.zeros(2 + legs, np.bool_),
-    )  # fmt: skip
-
-
 def forget(clean: Clean) -> None:
     """As before the first sample."""
     for array in clean:

@@ -49,7 +49,7 @@ def _advance(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
     settings = floats[at.SETTINGS : at.SETTINGS + 12]
     noise = settings[0:4]
-    clean = clean_in(floats, flags, ints[at.LEGS])
+    clean = clean_in(floats, flags, at.GUARD, ints[at.LEGS])
     gyro, accel = clean.gyro, clean.accel
     if blind:
         gyro, accel = floats[at.SCRATCH : at.SCRATCH + 3], floats[at.SCRATCH + 3 : at.SCRATCH + 6]
@@ -74,7 +74,7 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
     work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
     mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
-    clean = clean_in(floats, flags, ints[at.LEGS])
+    clean = clean_in(floats, flags, at.GUARD, ints[at.LEGS])
     velocity, noise = floats[at.SCRATCH + 10 : at.SCRATCH + 13], floats[at.SCRATCH + 13 : at.SCRATCH + 22].reshape(3, 3)
     w0 = w1 = w2 = 0.0
     for j in range(3):
@@ -105,7 +105,7 @@ def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, feat
     now = singles[ints[at.SAMPLES] + count : ints[at.SAMPLES] + 2 * count]
     for i in range(count):
         features[i] = now[i] if part == 1.0 else last[i] + np.float32(part) * (now[i] - last[i])
-    clean = clean_in(floats, flags, legs)
+    clean = clean_in(floats, flags, at.GUARD, legs)
     seen = flags[flags.size - tokens :]
     for token in range(tokens):
         seen[token] = True
@@ -119,7 +119,7 @@ def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, feat
 def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
     """The features of the clean sample; those of the one before move back a place."""
     count, legs = ints[at.FEATURES], ints[at.LEGS]
-    clean, start = clean_in(floats, flags, legs), ints[at.SAMPLES]
+    clean, start = clean_in(floats, flags, at.GUARD, legs), ints[at.SAMPLES]
     for i in range(count):
         singles[start + i] = singles[start + count + i]
     now = singles[start + count : start + 2 * count]
@@ -164,7 +164,7 @@ def _choose(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, w
 def _step(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, verdict: int, bits: int) -> int:
     """Carry the state to the sample that was just admitted; returns health bits."""
     legs, count = ints[at.LEGS], ints[at.FEATURES]
-    clean = clean_in(floats, flags, legs)
+    clean = clean_in(floats, flags, at.GUARD, legs)
     features = singles[ints[at.SAMPLES] + 2 * count : ints[at.SAMPLES] + 3 * count]
     predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
     period, tolerance, hold = floats[at.SETTINGS + 9], floats[at.SETTINGS + 10], floats[at.SETTINGS + 11]
@@ -261,7 +261,7 @@ def _recover(floats: Array) -> bool:
 def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, rows: Array, out: Array) -> None:
     """Take rows of samples (N, W) in turn, and write a row (N, O) for each."""
     legs, count = ints[at.LEGS], ints[at.FEATURES]
-    bounds, clean = bounds_in(floats, legs, ints[at.TARGETS] != 0), clean_in(floats, flags, legs)
+    bounds, clean = bounds_in(floats, at.GUARD, legs, ints[at.TARGETS] != 0), clean_in(floats, flags, at.GUARD, legs)
     predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
     turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
     bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
