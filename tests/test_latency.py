@@ -12,13 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from net_samples import random_model
+import torch
+from net_samples import random_inputs, random_model
 
 from gait import Estimator, GaitError, Log
 from gait.cli import main
+from gait.nets.build import network_of
 from gait.results import Row
 from gait.runtime import latency, rivals
 from gait.runtime.latency import SAMPLE, Stream, available
+from gait.runtime.torch_step import torch_step
 from gait.timing import AWAKE, PERIOD, Burst, burst_medians, burst_of, medians, paced
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -297,3 +300,17 @@ def test_warmup_has_nothing_to_do_without_numba() -> None:
         env={**os.environ, "GAIT_RUNTIME": "numpy"}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.startswith("Nothing to compile") and done.stderr == ""
+
+
+@pytest.mark.parametrize("kind", ["gait", "gait-flat", "nmn"])
+def test_the_rival_in_torch_is_the_network(kind: str) -> None:
+    model = random_model(kind)
+    net, step = network_of(model), torch_step(model)
+    inputs = random_inputs(model.architecture, 1, 60)
+    state = step.start
+    with torch.no_grad():
+        expected = net.plain(inputs)  # type: ignore[operator]
+        for k in range(60):
+            velocity, log_std, *state = step(inputs[0, k], *state)
+            assert torch.allclose(velocity, expected.velocity[0, k], atol=1e-5), k
+            assert torch.allclose(log_std, expected.log_std[0, k], atol=1e-5), k

@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,32 +49,18 @@ def with_filter(network: Network, rate: float) -> Step:
 
 
 def torch_network(model: Model, compiled: bool) -> Network:
-    """The network in torch: eager, or traced, frozen and optimised by torch.jit. One thread, no gradient.
-
-    Both take the form that is quicker for one sample: `plain`, without the fold, which `run` makes anew in every call.
-    """
+    """The network in torch (`torch_step.py`): eager, or traced, frozen and optimised by torch.jit; one thread."""
     _module("torch")
     import torch
 
-    from gait.nets.base import State
-    from gait.nets.build import network_of
+    from gait.runtime.torch_step import torch_step
 
     torch.set_num_threads(1)
-    net, buffer = network_of(model), np.zeros((1, 1, model.architecture.num_features), dtype=np.float32)
-    plain: Any = net.plain
-    inputs, fill = torch.from_numpy(buffer), _filler(model, buffer[0, 0])
-
-    class OneStep(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = net
-
-        def forward(self, inputs: Any, hidden: Any, history: Any, known: Any) -> tuple[Any, ...]:
-            out = plain(inputs, State(hidden, history, known))
-            return out.velocity, out.log_std, *out.state
-
-    state: tuple[Any, ...] = tuple(net.start(1))
-    call: Any = OneStep().eval()
+    buffer = np.zeros(model.architecture.num_features, dtype=np.float32)
+    inputs, fill = torch.from_numpy(buffer), _filler(model, buffer)
+    step = torch_step(model)
+    state: Sequence[Any] = step.start
+    call = cast("Any", step)
     if compiled:
         with torch.no_grad(), warnings.catch_warnings():
             # It warns of sizes that become constants, and here they are.
@@ -87,9 +73,8 @@ def torch_network(model: Model, compiled: bool) -> Network:
         nonlocal state
         fill(sample)
         with torch.inference_mode():
-            velocity, log_std, *rest = call(inputs, *state)
-        state = tuple(rest)
-        return velocity.numpy()[0, 0].astype(np.float64), log_std.numpy()[0, 0].astype(np.float64)
+            velocity, log_std, *state = call(inputs, *state)
+        return velocity.numpy().astype(np.float64), log_std.numpy().astype(np.float64)
 
     return network
 
