@@ -398,3 +398,24 @@ def test_a_second_network_takes_over_while_a_leg_is_dead(log: Log) -> None:
     np.testing.assert_allclose(velocity[:50], expected(first, slice(0, 50), False), atol=1e-5)
     np.testing.assert_allclose(velocity[switch:400], expected(second, slice(switch, 400), True), atol=1e-5)
     np.testing.assert_allclose(velocity[back:790], expected(first, slice(back, 790), False), atol=1e-5)
+
+
+def test_a_dead_leg_on_trot_costs_less_than_half(log: Log) -> None:
+    estimator = Estimator.load("go1")
+    usual = error(estimator.run(log), log)
+    for leg in range(4):
+        estimator.start_as(log, "truth")
+        ok = np.arange(4) != leg
+        velocity = np.array([estimator.update(*row, leg_ok=ok).vel_b for row in log.rows()])
+        assert np.sqrt(np.square(velocity - log.vel_b).sum(1).mean()) < 1.5 * usual, leg
+
+
+def test_without_targets_other_weights_are_taken(log: Log) -> None:
+    estimator = Estimator.load("go1")
+    without = log.replace(q_des=None)
+    trajectory = estimator.run(without)
+    assert error(trajectory, log) < 0.06
+    estimator.start_as(without, "truth")
+    states = [estimator.update(row) for row in without.rows()]
+    assert np.array_equal([state.vel_w for state in states], trajectory.vel_w)
+    assert not np.array_equal(estimator.run(log).vel_w, trajectory.vel_w)
