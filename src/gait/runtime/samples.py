@@ -175,7 +175,7 @@ def _admit_leg(bounds: Bounds, clean: Clean, row: Array, leg: int) -> None:
     clean.without[leg] = 0.0 if aimed else clean.without[leg] + dt
     flag = row[row.size - clean.ok.size + leg]
     clean.ok[leg] = sane and flag != 0.0
-    if not sane:
+    if not clean.ok[leg]:
         return
     for i in range(3):
         j = 3 * leg + i
