@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -355,3 +356,29 @@ def test_fresh_rollouts_train_and_do_not_depend_on_the_workers(tmp_path: Path) -
     finally:
         source.close()
     assert trainer.model().data[1]["fresh"] and trainer.model().data[1]["gait"] == "pace"
+
+
+def test_a_dead_leg_is_hidden_throughout_its_sequences(collection: Path) -> None:
+    config = replace(tiny(collection), sequences=40, dead_leg=0.5)
+    source, legs = loop.open_source(config)
+    keep = loop.Trainer(config, source, legs)._keep(0)
+    assert keep is not None
+    dead = (~keep).flatten(1, 2).all(1)  # (B, C)
+    assert not dead[:, :2].any() and dead.sum(1).max() == 1 and 8 <= dead.any(1).sum() <= 32
+    assert dead[:, 2:].any(0).all()
+    keep = loop.Trainer(replace(config, dead_leg=0.0), source, legs)._keep(0)
+    assert keep is not None and keep.flatten(1, 2).any(1).all()
+
+
+def test_a_resumed_training_names_the_commit_it_began_with(collection: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    config = tiny(collection)
+    monkeypatch.setattr(loop, "commit", lambda: "first")
+
+    def stop(progress: Any) -> None:
+        raise KeyboardInterrupt
+
+    write_config(config, tmp_path / "config.yaml")
+    with pytest.raises(KeyboardInterrupt):
+        loop.train(config, tmp_path, on_progress=stop)
+    monkeypatch.setattr(loop, "commit", lambda: "second")
+    assert loop.train(config, tmp_path, resume=True).commit == "first"
