@@ -21,10 +21,10 @@ from gait import robots
 from gait._version import __version__
 from gait.errors import GaitError
 from gait.robots import Robot
-from gait.sim.commands import Command, random_schedule
+from gait.sim.commands import Command, change_gait, random_schedule
 from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, robot_of, run_episode
 from gait.sim.feedback import feedback_of
-from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, find_gait, leg_corners
+from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
 from gait.sim.plan import CollectConfig
 from gait.sim.sensors import sense
 from gait.sim.store import ROBOT_DIGEST, Store
@@ -76,9 +76,10 @@ def draw_episode(
     root = np.random.SeedSequence(config.seed, spawn_key=(number, attempt))
     settings, physics, noise = root.spawn(3)
     rng = np.random.default_rng(settings)
+    gait, later = TRANSITIONS.get(subject := _subject(config, number), (subject, ""))
     base = EpisodeConfig(
         robot=config.robot,
-        gait=_subject(config, number),
+        gait=gait,
         terrain=config.terrain,
         seconds=config.seconds,
         feedback=config.feedback,
@@ -86,6 +87,9 @@ def draw_episode(
     )
     episode = base if config.nominal else randomise(rng, base)
     episode = replace(episode, commands=_commands(rng, episode))
+    if later:
+        quicker = find_gait(gait).period / find_gait(later).period
+        episode = replace(episode, commands=change_gait(episode.commands, config.seconds / 2.0, later, quicker))
     return body_of(config.sensors, episode), int(physics.generate_state(1)[0]), np.random.default_rng(noise)
 
 
@@ -143,7 +147,8 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
             " choose another gait or terrain, or keep falls"
         )
     where = f"seed {config.seed}, episode {number}, attempt {attempt}"
-    source = f"gait sim: {episode.gait} on {episode.terrain}, {config.sensors} sensors, {where}"
+    walked = config.gait if config.gait in TRANSITIONS else episode.gait
+    source = f"gait sim: {walked} on {episode.terrain}, {config.sensors} sensors, {where}"
     sense(raw, robot_of(config.robot), sensors_of(config.sensors), noise, source).save(path)
     return _index_row(number, attempt, raw, path), simulated
 

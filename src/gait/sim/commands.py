@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -99,6 +99,20 @@ def random_schedule(
         )
         start += rng.uniform(*ranges.hold)
     return tuple(commands)
+
+
+def change_gait(commands: Sequence[Command], at: float, gait: str, quicker: float) -> tuple[Command, ...]:
+    """The same schedule with another gait from a moment on.
+
+    Args:
+        commands: the schedule.
+        at: seconds from the start of the recording.
+        gait: name of the new gait.
+        quicker: step frequency of the new gait relative to the old one.
+    """
+    before = [command for command in commands if command.start < at]
+    later = [replace(before[-1], start=at, gait=gait), *(command for command in commands if command.start > at)]
+    return (*before, *(replace(command, step_frequency=quicker * command.step_frequency) for command in later))
 
 
 def random_pushes(

@@ -56,6 +56,10 @@ OTHERS = (STATIONARY, AIRBORNE)
 """What an episode can be about other than walking: these take no commands, and lying down is no fall."""
 
 
+TRANSITIONS: dict[str, tuple[str, str]] = {"trot-to-bound": ("trot", "bound")}
+"""Episodes that change from one gait to another half-way."""
+
+
 def find_gait(name: str) -> Gait:
     """The gait of that name."""
     if name not in GAITS:

@@ -13,8 +13,8 @@ class CollectConfig:
     """What a collection is made of. It and nothing else decides what the files say."""
 
     gait: str = "trot"
-    """How the robot walks: stand, walk, trot, bound, pace, pronk, stationary for random joint targets, or airborne for
-    a robot in somebody's hand."""
+    """How the robot walks: stand, walk, trot, bound, pace, pronk, trot-to-bound for a change half-way, stationary for
+    random joint targets, or airborne for a robot in somebody's hand."""
     terrain: str = "rubber"
     """What it walks on: flat, rubber, slippery, debris, circular, rough or slope."""
     episodes: int = 200
@@ -42,13 +42,13 @@ class CollectConfig:
     def __post_init__(self) -> None:
         try:
             from gait.sim.feedback import FEEDBACKS
-            from gait.sim.gaits import GAIT_NAMES, OTHERS
+            from gait.sim.gaits import GAIT_NAMES, OTHERS, TRANSITIONS
             from gait.sim.terrain import TERRAIN_NAMES
             from gait.sim.twin import PROFILES
         except ModuleNotFoundError as error:
             raise need_extra(error.name or "mujoco", "sim") from None
         for name, choices in (
-            ("gait", (*GAIT_NAMES, *OTHERS)),
+            ("gait", (*GAIT_NAMES, *TRANSITIONS, *OTHERS)),
             ("terrain", TERRAIN_NAMES),
             ("sensors", PROFILES),
             ("feedback", FEEDBACKS),

@@ -1,0 +1,222 @@
+"""Every method on every walk: the numbers behind tables, figures and report."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gait.arrays import Array, BoolArray
+from gait.benchmark.courses import Progress, Walk
+from gait.benchmark.scores import Ground, Score, score
+from gait.errors import GaitError
+from gait.estimator import METHODS, Estimator
+from gait.filters.params import BASELINES
+from gait.nets.model import model_names
+
+TRAINED_ON_OTHERS = ("bound-pace-pronk", "pace-pronk")
+"""The two further training sets of Table III, as the names of weights have them."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A method with one set of weights."""
+
+    method: str
+    """Column of a table."""
+    weights: str
+    """Name of a model, or of a model-based method."""
+    seed: int = 0
+    shown: bool = True
+    """Whether it stands for its method where one must: in figures. The median of its seeds."""
+
+
+def entrants(methods: Sequence[str], all_seeds: bool = True) -> list[Entrant]:
+    """Whoever takes part for these methods.
+
+    Args:
+        methods: names of `METHODS`.
+        all_seeds: every seed that there are weights of, instead of the median one.
+    """
+    found = []
+    for method in methods:
+        if method not in METHODS:
+            raise GaitError(f"unknown method '{method}': choose of {', '.join(METHODS)}")
+        if method in BASELINES:
+            found.append(Entrant(method, method))
+            continue
+        shown = METHODS[method].weights
+        names = [name for name in model_names() if re.fullmatch(rf"{re.escape(method)}-\d+", name)]
+        chosen = names if all_seeds else [shown]
+        found += [Entrant(method, name, int(name.rsplit("-", 1)[1]), name == shown) for name in chosen]
+    return found
+
+
+def entrants_trained_on(gaits: str, methods: Sequence[str]) -> list[Entrant]:
+    """Whoever was trained on other gaits, such as `pace-pronk`."""
+    pattern = re.compile(rf"({'|'.join(map(re.escape, methods))})-{gaits}-(\d+)")
+    found = [(name, pattern.fullmatch(name)) for name in model_names()]
+    return [Entrant(match[1], name, int(match[2]), match[2] == "0") for name, match in found if match]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What a method said over time, for figures."""
+
+    t: Array
+    """Seconds from the start of the walk (N,)."""
+    vel_b: Array
+    """Of the filter (N, 3), m/s."""
+    pos_w: Array
+    """(N, 3), m."""
+    std: Array
+    """Standard deviation of `vel_b` (N, 3), m/s."""
+    predicted: Array | None
+    """Velocity of the network (N, 3), m/s."""
+    predicted_std: Array | None
+    """(N, 3), m/s."""
+    attention: Array | None = None
+    """Share of each token, summed over the history (N, tokens): gyro, accelerometer, legs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Results of a benchmark."""
+
+    walks: tuple[Walk, ...]
+    grounds: dict[str, Ground]
+    """By name of the walk."""
+    scores: tuple[Score, ...]
+    """Of methods trained as usual."""
+    others: dict[str, tuple[Score, ...]] = field(default_factory=dict)
+    """Of methods trained on other gaits, by the name of the training set."""
+    traces: dict[tuple[str, str], Trace] = field(default_factory=dict)
+    """By name of the walk and method: of the first run of each course, and of shown entrants only."""
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods in the order of their appearance."""
+        return list(dict.fromkeys(one.method for one in self.scores))
+
+    @property
+    def courses(self) -> list[str]:
+        """Courses in the order of their appearance."""
+        return list(dict.fromkeys(walk.course for walk in self.walks))
+
+    def of(self, method: str, course: str, scores: Sequence[Score] | None = None) -> list[Score]:
+        """The scores of a method on a course: runs times seeds."""
+        among = self.scores if scores is None else scores
+        return [one for one in among if one.method == method and one.course == course]
+
+    def seeds(self, method: str) -> int:
+        """How many sets of weights stand behind a method."""
+        return len({one.seed for one in self.scores if one.method == method})
+
+
+def run_study(
+    walks: Sequence[Walk],
+    methods: Sequence[str] = tuple(METHODS),
+    *,
+    all_seeds: bool = True,
+    start: str = "truth",
+    workers: int = 2,
+    progress: Progress = lambda what, share: None,
+) -> Study:
+    """Run every method on every walk.
+
+    The numbers do not depend on `workers`.
+
+    Args:
+        walks: with truth.
+        methods: names of `METHODS`.
+        all_seeds: every seed of the learned methods, instead of the median one; and those of Table III.
+        start: `truth` or `gravity`, as `Estimator.run` has it.
+        workers: threads; compiled code lets them run side by side.
+        progress: told how far it is.
+    """
+    grounds = {walk.name: _ground(walk, start) for walk in walks}
+    usual = entrants(methods, all_seeds)
+    groups = {gaits: entrants_trained_on(gaits, methods) for gaits in TRAINED_ON_OTHERS} if all_seeds else {}
+    jobs = [("", entrant) for entrant in usual] + [(gaits, one) for gaits, group in groups.items() for one in group]
+    results: dict[tuple[str, Entrant], list[Score]] = {}
+    traces: dict[tuple[str, str], Trace] = {}
+    done, lock = 0, threading.Lock()
+
+    def work(group: str, entrant: Entrant) -> list[Score]:
+        nonlocal done
+        scores = []
+        for walk in walks:
+            one, trace = run_entrant(entrant, walk, grounds[walk.name], start)
+            scores.append(one)
+            if trace is not None and not group:
+                traces[walk.name, entrant.method] = trace
+            with lock:
+                done += 1
+                progress(f"running {entrant.method}", done / (len(jobs) * len(walks)))
+        return scores
+
+    with ThreadPoolExecutor(workers) as pool:
+        futures = {pool.submit(work, *job): job for job in jobs}
+        for future in as_completed(futures):
+            results[futures[future]] = future.result()
+
+    def collected(group: str, members: Sequence[Entrant]) -> tuple[Score, ...]:
+        return tuple(one for entrant in members for one in results[group, entrant])
+
+    return Study(
+        walks=tuple(walks),
+        grounds=grounds,
+        scores=collected("", usual),
+        others={gaits: collected(gaits, group) for gaits, group in groups.items() if group},
+        traces={
+            (walk.name, method): traces[walk.name, method] for walk in walks if walk.run == 0 for method in methods
+        },
+    )
+
+
+def run_entrant(entrant: Entrant, walk: Walk, ground: Ground, start: str = "truth") -> tuple[Score, Trace | None]:
+    """One method on one walk, and what figures need of it where it is one to show."""
+    log, shown = walk.log, entrant.shown and walk.run == 0
+    learned = entrant.method not in BASELINES
+    estimator = Estimator.load(log.robot, entrant.weights)
+    begin = time.perf_counter()
+    trajectory, details = estimator.run_with_details(log, start)
+    spent = time.perf_counter() - begin
+    result = score(log, ground, trajectory, details, spent)
+    one = Score(walk.course, walk.run, entrant.method, entrant.seed, *result)
+    if not shown:
+        return one, None
+    assert trajectory.vel_cov is not None
+    predicted, sigma = details.predicted
+    return one, Trace(
+        t=log.t - log.t[0],
+        vel_b=trajectory.vel_b,
+        pos_w=trajectory.pos_w,
+        std=np.sqrt(np.einsum("nii->ni", trajectory.vel_cov)),
+        predicted=predicted if learned else None,
+        predicted_std=sigma if learned else None,
+        attention=_attention(entrant, walk, start) if entrant.method == "gait" else None,
+    )
+
+
+def _attention(entrant: Entrant, walk: Walk, start: str) -> Array | None:
+    # Once more, and not timed: looking costs time.
+    estimator = Estimator.load(walk.log.robot, entrant.weights, attention=True)
+    attention = estimator.run_with_details(walk.log, start)[1].attention
+    return None if attention is None else attention.sum(1)
+
+
+def _ground(walk: Walk, start: str) -> Ground:
+    """The contact estimator is that of `iekf`, the same for all methods; where it lacks its inputs, nothing slips."""
+    contact: BoolArray | None = None
+    with contextlib.suppress(GaitError):
+        contact = Estimator.load(walk.log.robot, "iekf").run_with_details(walk.log, start)[1].contact
+    if contact is None:
+        contact = np.zeros((len(walk.log), len(walk.log.leg_names)), dtype=bool)
+    return Ground.of(walk.log, contact)
