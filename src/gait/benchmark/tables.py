@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
+from typing import Literal
 
 import numpy as np
 
@@ -41,17 +42,9 @@ class Line:
     labels: tuple[str, ...]
     """The same for people: one for each of the table's `heads`."""
     unit: str
+    """Of its cells; empty where columns have units of their own."""
     cells: dict[str, Cell]
-    """By method."""
-
-    def over_best(self, method: str) -> float:
-        """How much larger than the best of the row, as a share."""
-        best = min(cell.mean for cell in self.cells.values())
-        return self.cells[method].mean / best - 1.0 if best > 0.0 else 0.0
-
-    def rank(self, method: str) -> int:
-        """0 for the best of the row, 1 for the second."""
-        return sorted(self.cells, key=lambda name: self.cells[name].mean).index(method)
+    """By column."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +56,51 @@ class Table:
     title: str
     note: str
     heads: tuple[str, ...]
-    """Of the columns before the methods."""
-    methods: tuple[str, ...]
+    """Of the columns before those with numbers."""
+    columns: tuple[str, ...]
+    """Methods, or figures."""
     lines: tuple[Line, ...]
+    best: Literal["row", "column", ""] = "row"
+    """Within what the smallest number is the best; empty where numbers are not to be compared."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Of columns, where lines have none."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What people read above a column, where it is not its name."""
+
+    def rank(self, line: Line, column: str) -> int | None:
+        """0 for the best, 1 for the second and so on; None where nothing is compared."""
+        rivals = self._rivals(line, column)
+        return None if rivals is None else sum(rival < line.cells[column].mean for rival in rivals)
+
+    def over_best(self, line: Line, column: str) -> float | None:
+        """How much larger than the best, as a share; None where nothing is compared."""
+        rivals = self._rivals(line, column)
+        return None if rivals is None or min(rivals) <= 0.0 else line.cells[column].mean / min(rivals) - 1.0
+
+    def _rivals(self, line: Line, column: str) -> list[float] | None:
+        if not self.best:
+            return None
+        among = line.cells.values() if self.best == "row" else (one.cells[column] for one in self.lines)
+        means = [cell.mean for cell in among if np.isfinite(cell.mean)]
+        return means if len(means) > 1 else None
+
+    def unit(self, line: Line, column: str) -> str:
+        """Of one cell."""
+        return line.unit or self.units.get(column, "-")
 
     def rows(self) -> list[Row]:
         """As results: `table1.rubber.full.gait`, and the same with `.std`, `.over_best` and `.paper`."""
         rows = []
         for line in self.lines:
-            for method, cell in line.cells.items():
-                name = ".".join((self.name, *line.keys, method))
-                rows.append(Row(name, cell.mean, line.unit))
+            for column, cell in line.cells.items():
+                name, unit = ".".join((self.name, *line.keys, column)), self.unit(line, column)
+                rows.append(Row(name, cell.mean, unit))
                 if np.isfinite(cell.std):
-                    rows.append(Row(f"{name}.std", cell.std, line.unit))
-                rows.append(Row(f"{name}.over_best", line.over_best(method), "-"))
+                    rows.append(Row(f"{name}.std", cell.std, unit))
+                if (over := self.over_best(line, column)) is not None:
+                    rows.append(Row(f"{name}.over_best", over, "-"))
                 if cell.paper is not None:
-                    rows.append(Row(f"{name}.paper", cell.paper, line.unit))
+                    rows.append(Row(f"{name}.paper", cell.paper, unit))
         return rows
 
 
@@ -224,6 +246,9 @@ def _cell(values: Sequence[float], table: str, *keys: str) -> Cell:
     return Cell(float(np.mean(values)), std, PAPER.get(table, {}).get(".".join(keys)))
 
 
+_MERITS = {"runs": "-", "length": "s", "speed": "m/s", "slip_share": "-", "flight_share": "-", "falls": "-"}
+
+
 def merit_table(study: Study) -> Table:
     """What the walks are like, whoever estimates: speed, slips, flight and falls."""
     lines = []
@@ -231,22 +256,22 @@ def merit_table(study: Study) -> Table:
         walks = [walk for walk in study.walks if walk.course == course]
         grounds = [study.grounds[walk.name] for walk in walks]
         speed = np.mean([np.linalg.norm(np.asarray(walk.log.vel_w)[:, :2], axis=1).mean() for walk in walks])
-        figures = {
-            "runs": (float(len(walks)), "-"),
-            "length": (sum(walk.log.duration for walk in walks), "s"),
-            "speed": (float(speed), "m/s"),
-            "slip share": (float(np.mean([ground.slipping.mean() for ground in grounds])), "-"),
-            "flight share": (float(np.mean([ground.flight.mean() for ground in grounds])), "-"),
-            "falls": (float(sum(walk.falls for walk in walks)), "-"),
-        }
-        cells = {name: Cell(value) for name, (value, _) in figures.items()}
+        figures = (
+            len(walks),
+            sum(walk.log.duration for walk in walks),
+            speed,
+            np.mean([ground.slipping.mean() for ground in grounds]),
+            np.mean([ground.flight.mean() for ground in grounds]),
+            sum(walk.falls for walk in walks),
+        )
+        cells = {name: Cell(float(value)) for name, value in zip(_MERITS, figures, strict=True)}
         lines.append(Line((course,), (course,), "", cells))
     note = (
         "Falls were replaced by the next draw. A slip is a foot that the contact estimator holds for standing and that"
         " moves faster than 0.5 m/s; in flight no foot touches the ground."
     )
-    heads = ("runs", "length", "speed", "slip share", "flight share", "falls")
-    return Table("walks", "The walks", note, ("course",), heads, tuple(lines))
+    labels = {name: name.replace("_", " ") for name in _MERITS}
+    return Table("walks", "The walks", note, ("course",), tuple(_MERITS), tuple(lines), "", _MERITS, labels)
 
 
 @dataclass(frozen=True)
