@@ -98,11 +98,19 @@ def _print(outcome: Outcome) -> None:
 
     console = Console(highlight=False)
     # Printed by us, since rich has a mind of its own about readers that leave early and about wrapping a path.
-    with console.capture() as table:
-        console.print(rows_to_table(outcome.rows))
+    with console.capture() as printed:
+        if outcome.tables:
+            from gait.benchmark.render import terminal
+
+            for table in outcome.tables:
+                console.print(terminal(table))
+        else:
+            console.print(rows_to_table(outcome.rows))
     if outcome.title:
         print(outcome.title)
-    print(table.get(), end="")
+    print(printed.get(), end="")
+    for note in outcome.notes:
+        print(note)
     if outcome.wrote is not None:
         print(f"wrote {outcome.wrote}")
     if outcome.next:

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gait.results import Row
+
+if TYPE_CHECKING:
+    from gait.benchmark.tables import Table
 
 VERBS: dict[str, str] = {
     "demo": "Run every method on the sample log and compare with the truth.",
@@ -44,3 +48,7 @@ class Outcome:
     """The file or folder that now exists."""
     next: str = ""
     """The likely next command, ready to paste."""
+    tables: Sequence[Table] = ()
+    """For people instead of the rows, where there are any."""
+    notes: Sequence[str] = ()
+    """What the numbers mean, and what is missing: a line each, after the tables."""
