@@ -130,7 +130,7 @@ def associate(estimate: Trajectory, truth: Log | Trajectory, *, max_gap: float =
     if len(rows) < 2:
         raise GaitError(
             f"the truth's samples are more than {max_gap:g} s apart around the estimate:"
-            " give a denser truth or a larger max_gap"
+            " give a denser truth, or allow longer gaps (max_gap, --max-gap)"
         )
     return Pair(t[rows], rows, _pick(mine, rows), _interpolate(true, right[rows], fraction[rows]))
 
@@ -180,7 +180,9 @@ class Alignment:
         )
 
 
-def align(estimate: Trajectory, truth: Log | Trajectory, method: Method = "yaw") -> Alignment:
+def align(
+    estimate: Trajectory, truth: Log | Trajectory, method: Method = "yaw", *, max_gap: float = MAX_GAP
+) -> Alignment:
     """Find the rigid motion that best brings the estimate onto the truth.
 
     - `none`: the two share a frame already.
@@ -196,11 +198,12 @@ def align(estimate: Trajectory, truth: Log | Trajectory, method: Method = "yaw")
         estimate: what to bring over.
         truth: where to.
         method: one of the above.
+        max_gap: as `associate` has it.
 
     Raises:
         GaitError: for an unknown method, no common time, or `se3` where the positions leave the rotation open.
     """
-    return align_pair(associate(estimate, truth), method)
+    return align_pair(associate(estimate, truth, max_gap=max_gap), method)
 
 
 def align_pair(pair: Pair, method: Method) -> Alignment:

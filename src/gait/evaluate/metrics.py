@@ -25,7 +25,7 @@ from gait.evaluate.align import (
     multiply,
     turn_about_z,
 )
-from gait.log import Log, Trajectory
+from gait.log import MAX_GAP, Log, Trajectory
 from gait.quaternions import rotate
 from gait.results import Row
 
@@ -97,15 +97,18 @@ class AbsoluteError:
         return rows + self.rotation.rows("ate_rot", "rad")
 
 
-def ate(estimate: Trajectory, truth: Log | Trajectory, alignment: Method = "yaw") -> AbsoluteError:
+def ate(
+    estimate: Trajectory, truth: Log | Trajectory, alignment: Method = "yaw", *, max_gap: float = MAX_GAP
+) -> AbsoluteError:
     """Absolute trajectory error (Zhang and Scaramuzza 2018).
 
     Args:
         estimate: what to judge.
         truth: a log with ground truth, or another trajectory; interpolated onto the estimate's stamps.
         alignment: `none`, `first`, `yaw` or `se3`, see `align`.
+        max_gap: as `associate` has it.
     """
-    pair = associate(estimate, truth)
+    pair = associate(estimate, truth, max_gap=max_gap)
     motion = align_pair(pair, alignment)
     mine, true = motion.apply(pair.estimate), pair.truth
     rotation = multiply(true.quat_wb_wxyz, inverse(mine.quat_wb_wxyz))
@@ -150,6 +153,7 @@ def relative_error(
     metres: float | None = None,
     alignment: Literal["first", "yaw"] = "first",
     velocity: Literal["change", "end"] = "change",
+    max_gap: float = MAX_GAP,
 ) -> RelativeError:
     """Relative error over every sub-trajectory of a given duration or travelled distance.
 
@@ -162,6 +166,7 @@ def relative_error(
         metres: distance the truth travels in a window, instead of `seconds`.
         alignment: what the window's start takes away: the whole pose (`first`), or position and heading (`yaw`).
         velocity: judge the change of velocity over the window, or the velocity at its end.
+        max_gap: as `associate` has it.
     """
     if seconds is not None and metres is not None:
         raise GaitError("a window has one length: give seconds or metres, not both")
@@ -173,7 +178,7 @@ def relative_error(
     length = metres if metres is not None else 5.0 if seconds is None else seconds
     if not length > 0.0:
         raise GaitError(f"a window of {length:g} {unit} has no length: give a positive one")
-    pair = associate(estimate, truth)
+    pair = associate(estimate, truth, max_gap=max_gap)
     s, e = _windows_by_distance(pair, length) if metres is not None else _windows_by_time(pair, length)
     relative = pair.relative
     turn = relative[s] if alignment == "first" else turn_about_z(heading(relative[s]))
@@ -264,15 +269,18 @@ class VelocityError:
         ]
 
 
-def velocity_rmse(estimate: Trajectory, truth: Log | Trajectory, mask: BoolArray | None = None) -> VelocityError:
+def velocity_rmse(
+    estimate: Trajectory, truth: Log | Trajectory, mask: BoolArray | None = None, *, max_gap: float = MAX_GAP
+) -> VelocityError:
     """Error of the body-frame velocity, over the whole run or where a mask is true.
 
     Args:
         estimate: what to judge; its `vel_b` counts, so a network's velocity can be judged before any filter.
         truth: a log with ground truth, or another trajectory.
         mask: one flag for each row of the estimate, such as from `slip_mask`.
+        max_gap: as `associate` has it.
     """
-    pair = associate(estimate, truth)
+    pair = associate(estimate, truth, max_gap=max_gap)
     true_b = pair.truth.vel_b
     if true_b is None:
         raise GaitError("the log has no ground truth vel_w: give one that records the velocity")
@@ -330,13 +338,18 @@ class Drift:
         ]
 
 
-def drift(estimate: Trajectory, truth: Log | Trajectory) -> Drift:
+def drift(estimate: Trajectory, truth: Log | Trajectory, *, max_gap: float = MAX_GAP) -> Drift:
     """Drift per metre travelled over the whole run.
+
+    Args:
+        estimate: what to judge.
+        truth: a log with ground truth, or another trajectory.
+        max_gap: as `associate` has it.
 
     Raises:
         GaitError: if the robot travels less than `MIN_DISTANCE`.
     """
-    pair = associate(estimate, truth)
+    pair = associate(estimate, truth, max_gap=max_gap)
     distance = float(path_length(pair.truth.pos_w)[-1])
     if distance < MIN_DISTANCE:
         raise GaitError(f"the robot travels only {distance:.3g} m: drift per metre needs at least {MIN_DISTANCE:g} m")

@@ -21,7 +21,7 @@ from gait.evaluate.metrics import (
     slip_mask,
     velocity_rmse,
 )
-from gait.log import Log, Trajectory
+from gait.log import MAX_GAP, Log, Trajectory
 from gait.results import Row
 
 
@@ -67,6 +67,7 @@ def summary(
     contact: AnyArray | None = None,
     alignment: Method = "yaw",
     seconds: float | None = 5.0,
+    max_gap: float = MAX_GAP,
 ) -> list[Row]:
     """Every metric of one run as rows.
 
@@ -76,23 +77,24 @@ def summary(
         contact: what the contact estimator says on the log's clock (N, legs), for the errors while slipping.
         alignment: of the absolute error.
         seconds: window of the relative error; none leaves it out, as for runs shorter than a window.
+        max_gap: longest distance between two samples of the truth to interpolate across, s.
     """
-    pair = associate(estimate, truth)
+    pair = associate(estimate, truth, max_gap=max_gap)
     rows = [Row("duration", float(pair.t[-1] - pair.t[0]), "s"), Row("samples", len(pair.t), "-")]
     if pair.truth.vel_w is not None:
-        rows += _velocity_rows(estimate, truth, pair.rows)
+        rows += _velocity_rows(estimate, truth, pair.rows, max_gap)
     if contact is not None:
-        rows += _slip_rows(estimate, truth, pair.rows, contact)
-    rows += ate(estimate, truth, alignment).rows()
+        rows += _slip_rows(estimate, truth, pair.rows, contact, max_gap)
+    rows += ate(estimate, truth, alignment, max_gap=max_gap).rows()
     if seconds is not None:
-        rows += relative_error(estimate, truth, seconds).rows()
+        rows += relative_error(estimate, truth, seconds, max_gap=max_gap).rows()
     if path_length(pair.truth.pos_w)[-1] >= MIN_DISTANCE:
-        rows += drift(estimate, truth).rows()
+        rows += drift(estimate, truth, max_gap=max_gap).rows()
     return rows
 
 
-def _velocity_rows(estimate: Trajectory, truth: Log | Trajectory, paired: Index) -> list[Row]:
-    error = velocity_rmse(estimate, truth)
+def _velocity_rows(estimate: Trajectory, truth: Log | Trajectory, paired: Index, max_gap: float) -> list[Row]:
+    error = velocity_rmse(estimate, truth, max_gap=max_gap)
     rows = error.rows()
     if estimate.vel_cov is not None:
         claimed = estimate.vel_cov[paired]
@@ -102,7 +104,9 @@ def _velocity_rows(estimate: Trajectory, truth: Log | Trajectory, paired: Index)
     return rows
 
 
-def _slip_rows(estimate: Trajectory, truth: Log | Trajectory, paired: Index, contact: AnyArray) -> list[Row]:
+def _slip_rows(
+    estimate: Trajectory, truth: Log | Trajectory, paired: Index, contact: AnyArray, max_gap: float
+) -> list[Row]:
     if not isinstance(truth, Log):
         raise GaitError("slips are found from the true speed of the feet: give the log as the truth")
     # A flag holds until the next sample, should the estimate run on another clock.
@@ -110,5 +114,5 @@ def _slip_rows(estimate: Trajectory, truth: Log | Trajectory, paired: Index, con
     slipping = slip_mask(truth, contact)[np.clip(held, 0, None)]
     rows = [Row("slip_fraction", float(np.mean(slipping[paired])), "-")]
     if slipping[paired].any():
-        rows += velocity_rmse(estimate, truth, slipping).rows("velocity_rmse_slip")
+        rows += velocity_rmse(estimate, truth, slipping, max_gap=max_gap).rows("velocity_rmse_slip")
     return rows
