@@ -37,9 +37,15 @@ def parts(table: Table, line: Line, column: str) -> tuple[str, str, str, str]:
     return (
         number(cell.mean, unit),
         f"({number(cell.std, unit)})" if math.isfinite(cell.std) else "",
-        f"+{100.0 * over:.0f} %" if over is not None and over > 0.0 else "",
+        _excess(over),
         number(cell.paper, unit) if cell.paper is not None else "",
     )
+
+
+def _excess(over: float | None) -> str:
+    if over is None or over <= 0.0:
+        return ""
+    return f"+{100.0 * over:.0f} %" if over < 10.0 else f"{1.0 + over:.0f} x"
 
 
 def has_paper(table: Table) -> bool:
@@ -47,41 +53,52 @@ def has_paper(table: Table) -> bool:
     return any(cell.paper is not None for line in table.lines for cell in line.cells.values())
 
 
+def title(table: Table) -> str:
+    """With the unit, where all of it has one."""
+    units = {line.unit for line in table.lines}
+    only = units.pop() if len(units) == 1 else ""
+    return f"{table.title}, {only}" if only else table.title
+
+
 def labels(table: Table, line: Line) -> list[str]:
-    """The words before the numbers; the unit goes to the last of them."""
+    """The words before the numbers, with the unit where lines differ in it."""
     words = list(line.labels)
-    if line.unit:
+    if len({one.unit for one in table.lines}) > 1:
         words[0] = f"{words[0]}, {line.unit}"
     return words
 
 
 def terminal(table: Table) -> RichTable:
-    """For a terminal: best bold, second underlined; the paper's figure dim, below ours."""
+    """For a terminal: best bold, second underlined; below, dim, how much over the best, and the paper's figure."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, title=table.title, title_justify="left", title_style="bold")
+    caption = "below a figure: how much over the best; the paper's figure" if has_paper(table) else None
+    grid = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, title=title(table), title_justify="left", title_style="bold")
+    grid.caption, grid.caption_justify = caption, "left"
     for head in table.heads:
         grid.add_column(head, no_wrap=True)
     for column in table.columns:
         grid.add_column(header(table, column), justify="right")
-    paper = has_paper(table)
+    before = ""
     for i, line in enumerate(table.lines):
-        row = [Text(word) for word in labels(table, line)]
+        words = labels(table, line)
+        # What stands above need not be said again.
+        row = [Text("" if len(words) > 1 and words[0] == before else words[0]), *map(Text, words[1:])]
         for column in table.columns:
             mean, std, over, theirs = parts(table, line, column)
             rank = table.rank(line, column) if column in line.cells else None
             text = Text(mean, style={0: "bold", 1: "underline"}.get(-1 if rank is None else rank, ""))
-            if extra := " ".join(filter(None, (std, over))):
-                text.append(f" {extra}", style="not bold not underline dim")
-            if paper and theirs:
-                text.append(f"\npaper {theirs}", style="not bold not underline dim")
+            plain = "not bold not underline dim"
+            if std:
+                text.append(f" {std}", style=plain)
+            if below := "; ".join(filter(None, (over, theirs))):
+                text.append(f"\n{below}" if theirs or std else f" {below}", style=plain)
             row.append(text)
-        following = table.lines[i + 1] if i + 1 < len(table.lines) else None
-        grid.add_row(
-            *row, end_section=following is not None and following.keys[0] != line.keys[0] and len(line.keys) > 1
-        )
+        before = words[0]
+        last = i + 1 == len(table.lines) or table.lines[i + 1].keys[0] != line.keys[0]
+        grid.add_row(*row, end_section=last and len(line.keys) > 1)
     return grid
 
 

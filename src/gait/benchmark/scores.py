@@ -164,7 +164,9 @@ def score(
 def velocity_score(t: Array, error: Array, std: Array, ground: Ground) -> VelocityScore:
     """Judge a velocity by its errors (N, 3) and standard deviations (N, 3)."""
     length = np.linalg.norm(error, axis=1)
-    piece = np.minimum(((t - t[0]) / SEGMENT).astype(int), max(int((t[-1] - t[0]) / SEGMENT + 1e-6) - 1, 0))
+    # The last sample lasts as long as the others; what is left over at the end belongs to the last piece.
+    pieces = max(int((t[-1] - t[0] + np.median(np.diff(t))) / SEGMENT + 1e-6), 1)
+    piece = np.minimum(((t - t[0]) / SEGMENT + 1e-6).astype(int), pieces - 1)
     share = np.abs(error) / np.maximum(std, 1e-12)
     speed = np.where(np.isfinite(ground.slip_speed), ground.slip_speed, -1.0)
     return VelocityScore(

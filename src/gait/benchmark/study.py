@@ -137,7 +137,7 @@ def run_study(
         methods: names of `METHODS`.
         all_seeds: every seed of the learned methods, instead of the median one; and those of Table III.
         start: `truth` or `gravity`, as `Estimator.run` has it.
-        workers: threads; compiled code lets them run side by side.
+        workers: threads, which run side by side.
         progress: told how far it is.
     """
     grounds = {walk.name: _ground(walk, start) for walk in walks}
