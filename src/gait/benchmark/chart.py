@@ -79,6 +79,8 @@ class Chart:
     columns: int = 1
     share_x: bool = True
     """Panels of a column zoom together."""
+    share_y: bool = False
+    """All panels have the same scale along y."""
 
     def __post_init__(self) -> None:
         assert self.panels and self.columns >= 1
