@@ -1,12 +1,23 @@
-"""Every number a filter depends on, in one place."""
+"""Every number a filter depends on: defaults here, the tuned settings of the model-based methods in baselines.yaml."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+import yaml
 
 from gait.arrays import Array
+from gait.errors import GaitError
+from gait.fields import refuse_unknown
+
+BASELINES_FILE = Path(__file__).with_name("baselines.yaml")
+"""Written by benchmarks/tune_baselines.py."""
+_TUNED = ("detection", "slip", "contact", "kinematics", "rolling")
+_Settings = TypeVar("_Settings", bound="ContactAided | ContactDetection | SlipRejection")
 
 
 @dataclass(frozen=True)
@@ -24,7 +35,7 @@ class ProcessNoise:
 
     @property
     def densities(self) -> Array:
-        """Gyro, accelerometer, gyro bias, accelerometer bias (4,), as the compiled filter takes them."""
+        """Gyro, accelerometer, gyro bias, accelerometer bias (4,), as the filter's kernels take them."""
         return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias])
 
 
@@ -94,7 +105,10 @@ class SlipRejection:
 
 @dataclass(frozen=True)
 class ContactAided:
-    """Everything the contact-aided filter (`iekf`, `iekf-sr`) is told."""
+    """Everything the contact-aided filter (`iekf`, `iekf-sr`) is told.
+
+    The defaults were picked by hand as a start; `BASELINES` holds the tuned settings of the two methods.
+    """
 
     imu: ProcessNoise = field(default_factory=ProcessNoise)
     """Shared by every method."""
@@ -114,8 +128,44 @@ class ContactAided:
     """Feet are spheres: the contact point is their lowest point and rolls along the ground."""
 
 
-BASELINES = {
-    "iekf": ContactAided(),
-    "iekf-sr": ContactAided(slip=SlipRejection(enabled=True)),
-}
+def _changed(settings: _Settings, tree: object, where: str, names: Collection[str] | None = None) -> _Settings:
+    """The settings with the values of one part of the file."""
+    known = {item.name: getattr(settings, item.name) for item in fields(settings)}
+    names = list(known) if names is None else names
+    if not isinstance(tree, Mapping):
+        raise GaitError(f"{where} must hold names and values: give some of {', '.join(names)}")
+    refuse_unknown(map(str, tree), names, where, "setting")
+    values: dict[str, Any] = {}
+    for name, value in tree.items():
+        old, at = known[name], f"{where}, {name}"
+        if isinstance(old, ContactDetection | SlipRejection):
+            values[name] = _changed(old, value, at)
+        elif isinstance(old, bool):
+            if not isinstance(value, bool):
+                raise GaitError(f"{at} is {value!r}: give true or false")
+            values[name] = value
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < np.inf:
+            raise GaitError(f"{at} is {value!r}: give a finite number of at least 0")
+        else:
+            values[name] = float(value)
+    return replace(settings, **values)
+
+
+def read_baselines(path: str | Path = BASELINES_FILE) -> dict[str, ContactAided]:
+    """Settings of the contact-aided filter by the name of the method, from a YAML file.
+
+    What the file leaves out keeps its default. IMU noise, prior and options belong to all methods: no file sets them.
+    """
+    try:
+        tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise GaitError(f"cannot read the baselines {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, yaml.YAMLError):
+        raise GaitError(f"the baselines {path} are not valid YAML: correct their syntax") from None
+    if not isinstance(tree, Mapping):
+        raise GaitError(f"the baselines {path} name no method: give at least one, such as iekf, with its settings")
+    return {str(name): _changed(ContactAided(), part, f"{path}, {name}", _TUNED) for name, part in tree.items()}
+
+
+BASELINES: dict[str, ContactAided] = read_baselines()
 """The model-based methods by name."""
