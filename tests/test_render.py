@@ -1,5 +1,6 @@
 """Drawing without a screen: what the pictures show, and one sentence where drawing is not possible."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import pytest
 from PIL import Image
 
 from gait import GaitError
+from gait.cli import main
 from gait.sim import render
+from gait.sim.arrows import ESTIMATED, TRUE, Velocities
 from gait.sim.episode import EpisodeConfig, Simulation, run_episode
 from gait.sim.render import SKY, Canvas, RenderConfig, check_path, find_backend, frames, save
 
@@ -84,6 +87,77 @@ def test_gif_and_strip_hold_the_frames(images: list[np.ndarray], tmp_path: Path)
     render.save_strip(images[:3], tmp_path / "short.png", columns=2)
     with Image.open(tmp_path / "short.png") as png:
         assert png.size == (2 * 160, 2 * 100)
+
+
+def still_robot(velocities: Velocities | None) -> np.ndarray:
+    simulation = Simulation(EpisodeConfig(gait="stand", terrain="rubber", seconds=0.4, settle=0.5), 0)
+    canvas = Canvas(simulation.model, "trunk", RenderConfig(width=240, height=150, azimuth=100.0, elevation=-25.0))
+    render.mujoco.mj_forward(simulation.model, simulation.data)
+    image = canvas.draw(simulation.data, velocities, 0.1)
+    canvas.close()
+    return image
+
+
+def pixels(image: np.ndarray, colour: tuple[int, int, int]) -> tuple[int, float]:
+    """How many pixels have the hue of a colour below the legend, and their middle column."""
+    pixel = image[32:].astype(float) - image[32:].mean(axis=2, keepdims=True)
+    hue = np.array(colour, dtype=float) - np.mean(colour)
+    alike = pixel @ hue / (np.linalg.norm(pixel, axis=2) + 1e-9) / np.linalg.norm(hue) > 0.96
+    found = np.argwhere(alike & (np.linalg.norm(pixel, axis=2) > 60.0))
+    return len(found), float(found[:, 1].mean()) if len(found) else float("nan")
+
+
+def velocities_of(true: list[float], estimated: list[float]) -> Velocities:
+    t = np.arange(100) * 0.01
+    return Velocities(t, np.tile(true, (100, 1)), np.tile(estimated, (100, 1)), "gait")
+
+
+def test_two_arrows_point_where_the_velocities_do(drawable: None) -> None:
+    plain = still_robot(None)
+    assert pixels(plain, TRUE)[0] == 0
+    # The camera stands to its right.
+    ahead = still_robot(velocities_of([1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]))
+    (true, right), (estimated, left) = pixels(ahead, TRUE), pixels(ahead, ESTIMATED)
+    assert min(true, estimated) > 30 and right > left + 20
+    slow = still_robot(velocities_of([0.4, 0.0, 0.0], [0.0, 0.0, 0.0]))
+    assert 0 < pixels(slow, TRUE)[0] < true, "an arrow is as long as the robot is fast"
+    assert pixels(slow, ESTIMATED)[0] == 0, "and there is none of a robot that stands"
+    assert ahead[:30, :80].max() > 200 and np.median(ahead[:30, :80]) < 50, "light words on a dark ground"
+
+
+def test_velocities_are_those_of_the_moment_and_speeds_hold_still() -> None:
+    t = 0.002 * np.arange(1, 501)
+    true = np.outer(t, [1.0, 0.0, 0.0])
+    both = Velocities(t, true, true + np.array([0.0, 0.3, 0.4]), "gait")
+    assert both.at(0.0)[0][0] == pytest.approx(0.002) and both.at(9.0)[0][0] == pytest.approx(1.0)
+    assert both.at(0.3011)[0][0] == pytest.approx(0.3), "never a sample that is still to come"
+    assert both.speeds(0.1) == both.speeds(0.4) and both.speeds(0.1)[0] == pytest.approx(0.25, abs=0.01)
+    assert both.speeds(0.6)[0] == pytest.approx(0.75, abs=0.01)
+
+
+def test_the_verb_draws_an_estimate_beside_the_truth(
+    drawable: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "walk.gif"
+    words = ["sim", "--sensors", "twin", "--nominal", "--seed", "31", "--seconds", "0.4", "--render", str(path)]
+    assert main([*words, "--estimate", "gait", "--speed", "1", "--json"]) == 0
+    rows = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["frames"] == 10 and 0.0 < rows["velocity_rmse"] < 0.1
+    with Image.open(path) as gif:
+        assert gif.info["duration"] == 40, "real time"
+        last = np.asarray(gif.convert("RGB"))
+    assert min(pixels(last, TRUE)[0], pixels(last, ESTIMATED)[0]) > 100, "the few colours of a GIF hold the arrows'"
+    path.unlink()
+    for more, sentence in {
+        ("--estimate", "gate"): "unknown method 'gate': choose one of gait, ",
+        ("--speed", "0"): "speed must lie between 0.05 and 4, got 0",
+    }.items():
+        assert main([*words, *more]) == 1
+        error = capsys.readouterr().err
+        assert sentence in error and error.count("\n") == 1
+    assert main([*words[:-2], "--estimate", "gait"]) == 1
+    assert "say where to draw with --render" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_paths_are_checked_before_anything_is_drawn(tmp_path: Path) -> None:

@@ -21,11 +21,14 @@ import numpy.typing as npt
 
 from gait.errors import GaitError, need_extra
 from gait.io.atomic import atomic_path
+from gait.sim.arrows import Velocities, add_arrows, add_legend
 from gait.sim.episode import EpisodeConfig, Feedback, Simulation
 
 Frame = npt.NDArray[np.uint8]
 BACKENDS = ("egl", "osmesa")
 SKY = (176, 196, 214)
+COLOURS = 128
+"""Of a GIF."""
 INSTALL = "drawing needs EGL or OSMesa: run `apt-get install libegl1 libgl1-mesa-dri` or `apt-get install libosmesa6`"
 
 
@@ -62,8 +65,6 @@ class Canvas:
         # Drawn in software, shadows are slow and speckled.
         self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False
         self._option, self._camera = mujoco.MjvOption(), mujoco.MjvCamera()
-        # Arrows at the feet tell standing from swinging, which shapes alone hardly do.
-        self._option.flags[mujoco.mjtVisFlag.mjVIS_CONTACTFORCE] = True
         self._height: float | None = None
         self._camera.distance = config.distance
         self._camera.azimuth, self._camera.elevation = config.azimuth, config.elevation
@@ -71,8 +72,14 @@ class Canvas:
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._gpu)
         self._area = mujoco.MjrRect(0, 0, config.width, config.height)
 
-    def draw(self, data: Any) -> Frame:
-        """The present state as an image (height, width, 3)."""
+    def draw(self, data: Any, velocities: Velocities | None = None, time: float = 0.0) -> Frame:
+        """The present state as an image (height, width, 3).
+
+        Args:
+            data: the state.
+            velocities: drawn as two arrows above the body, in place of the forces on the feet.
+            time: the moment of the state on their clock, s.
+        """
         self._context.make_current()
         centre = data.xpos[self._body]
         # The camera hardly bobs with the body, so that the body's motion can be seen.
@@ -80,14 +87,19 @@ class Canvas:
         # One that is lifted or dropped must not leave the picture either.
         self._height = min(max(self._height, centre[2] - 0.15), centre[2] + 0.15)
         self._camera.lookat[:] = centre[0], centre[1], self._height - 0.08
+        # Arrows at the feet tell standing from swinging, which shapes alone hardly do.
+        self._option.flags[mujoco.mjtVisFlag.mjVIS_CONTACTFORCE] = velocities is None
         every = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self._model, data, self._option, None, self._camera, every, self._scene)
+        if velocities is not None:
+            add_arrows(self._scene, centre, velocities, time)
         mujoco.mjr_render(self._area, self._scene, self._gpu)
         image = np.empty((self._config.height, self._config.width, 3), dtype=np.uint8)
         depth = np.empty(image.shape[:2], dtype=np.float32)
         mujoco.mjr_readPixels(image, depth, self._area, self._gpu)
         image[(depth >= 1.0) | ~image.any(axis=2)] = SKY
-        return np.ascontiguousarray(image[::-1])
+        upright = np.ascontiguousarray(image[::-1])
+        return upright if velocities is None else add_legend(upright, velocities, time)
 
     def close(self) -> None:
         """Give the drawing context back."""
@@ -96,9 +108,16 @@ class Canvas:
 
 
 def frames(
-    config: EpisodeConfig, seed: int, look: RenderConfig | None = None, feedback: Feedback | None = None
+    config: EpisodeConfig,
+    seed: int,
+    look: RenderConfig | None = None,
+    feedback: Feedback | None = None,
+    velocities: Velocities | None = None,
 ) -> Iterator[Frame]:
-    """Simulate an episode and draw its recorded part, one frame after another."""
+    """Simulate an episode and draw its recorded part, one frame after another.
+
+    With `velocities`, which an earlier run of the same episode gave, arrows show them.
+    """
     look = look or RenderConfig()
     simulation = Simulation(config, seed, feedback)
     canvas = Canvas(simulation.model, simulation.robot.base_link, look)
@@ -108,7 +127,7 @@ def frames(
             simulation.step()
             if simulation.time >= drawn / look.fps:
                 drawn += 1
-                yield canvas.draw(simulation.data)
+                yield canvas.draw(simulation.data, velocities, simulation.time)
     finally:
         canvas.close()
 
@@ -116,9 +135,13 @@ def frames(
 def save_gif(images: list[Frame], path: str | Path, look: RenderConfig | None = None) -> None:
     """Write frames as a looping GIF, whole or not at all."""
     look = look or RenderConfig()
-    pictures = [picture.quantize(128) for picture in map(_pillow().fromarray, images)]
-    if not pictures:
+    if not images:
         raise GaitError(f"there are no frames to write to {path}: draw a longer episode")
+    pillow = _pillow()
+    # One palette for all keeps the file small. Each colour counts once in it, so that a thin arrow keeps its own.
+    few = np.concatenate(images[:: max(len(images) // 8, 1)]).reshape(-1, 3)
+    palette = pillow.fromarray((np.unique(few >> 2, axis=0) << 2)[None]).quantize(COLOURS)
+    pictures = [pillow.fromarray(image).quantize(palette=palette, dither=pillow.Dither.NONE) for image in images]
     # GIF time steps are hundredths of a second.
     duration = max(round(100.0 / (look.fps * look.speed)), 2) * 10
     with atomic_path(path) as temporary:

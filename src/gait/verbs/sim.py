@@ -7,10 +7,11 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gait.errors import GaitError
 from gait.results import Row
 from gait.sim.plan import CollectConfig
 from gait.verbs import Common, Outcome
@@ -18,6 +19,7 @@ from gait.verbs import Common, Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gait.sim.arrows import Velocities
     from gait.sim.collect import Progress
 
 
@@ -35,12 +37,20 @@ class Options(Common, CollectConfig):
     render: Path | None = None
     """Draw the first episode to this .gif, or as a strip of frames to this .png; records nothing unless --out is
     given too."""
+    estimate: str = ""
+    """With --render: draw the true velocity and the one that this method (gait, iekf, ...) or model file estimates."""
+    speed: float = 0.5
+    """Speed of a .gif: half by default, since a trot is quick; 1 is real time."""
 
     def __post_init__(self) -> None:
         """Check the settings, which loads the simulator; say so, since the first time it has to be compiled."""
         with _starting(sys.stderr.isatty() and not self.json):
             super().__post_init__()
             import gait.sim.collect  # noqa: F401
+        if self.estimate and self.render is None:
+            raise GaitError("--estimate is for pictures: say where to draw with --render walk.gif")
+        if not 0.05 <= self.speed <= 4.0:
+            raise GaitError(f"speed must lie between 0.05 and 4, got {self.speed:g}")
 
 
 @contextmanager
@@ -61,7 +71,7 @@ def run(options: Options) -> Outcome:
     show = sys.stderr.isatty() and not options.json
     rows: list[Row] = []
     if options.render is not None:
-        rows += _draw(config, options.render, show)
+        rows += _draw(config, options, options.render, show)
         if options.out is None:
             return Outcome(rows, title=_title(config), wrote=options.render, next=f"gait sim {_words(config)}")
     out = options.out or Path("runs/sim") / f"{config.gait}-{config.terrain}-{config.sensors}-{config.seed}"
@@ -99,21 +109,42 @@ def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list
     return [*rows, Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else rows
 
 
-def _draw(config: CollectConfig, path: Path, show: bool) -> list[Row]:
-    from gait.sim.collect import Progress, episode_feedback
-    from gait.sim.collect import draw_episode as draw
+def _draw(config: CollectConfig, options: Options, path: Path, show: bool) -> list[Row]:
+    from gait.sim.collect import Progress, draw_episode, episode_feedback
     from gait.sim.render import RenderConfig, check_path, frames, save
 
     check_path(path)
-    episode, seed, _ = draw(config, 0)
-    look, images = RenderConfig(), []
+    episode, seed, _ = draw_episode(config, 0)
+    velocities = _velocities(config, options.estimate, show) if options.estimate else None
+    look, images = RenderConfig(speed=options.speed), []
+    if velocities is not None:
+        # From the side and from higher up: an arrow that points at the camera is all head.
+        look = replace(look, azimuth=100.0, elevation=-25.0)
     total = round(config.seconds * look.fps)
     with _bar(show, "frames") as update:
-        for image in frames(episode, seed, look, episode_feedback(config, seed)):
+        for image in frames(episode, seed, look, episode_feedback(config, seed), velocities):
             images.append(image)
             update(Progress(len(images), total))
     count = save(images, path, look)
-    return [Row("frames", count, "-"), Row("drawn", len(images) / look.fps, "s")]
+    rows = [Row("frames", count, "-"), Row("drawn", len(images) / look.fps, "s")]
+    return rows if velocities is None else [*rows, Row("velocity_rmse", velocities.rmse, "m/s")]
+
+
+def _velocities(config: CollectConfig, method: str, show: bool) -> Velocities:
+    """What a method estimates in the first episode, which is simulated for it; drawing then repeats the same steps."""
+    with _starting(show):
+        from gait.estimator import Estimator
+        from gait.sim.arrows import Velocities
+        from gait.sim.collect import draw_episode, episode_feedback
+        from gait.sim.episode import robot_of, run_episode
+        from gait.sim.sensors import sense
+        from gait.sim.twin import sensors_of
+
+        robot = robot_of(config.robot)
+        estimator = Estimator.load(robot, method)
+        episode, seed, noise = draw_episode(config, 0)
+        raw = run_episode(episode, seed, episode_feedback(config, seed))
+        return Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
 
 
 @contextmanager
