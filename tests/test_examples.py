@@ -1,0 +1,91 @@
+"""The examples run as they stand, and show what they promise."""
+
+import ast
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from gait import Log
+from gait.verbs.demo import SAMPLE
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    Log.load(SAMPLE).slice(t1=6.0).save(tmp_path / "short.npz")
+    return tmp_path / "short.npz"
+
+
+def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: object) -> dict[str, object]:
+    """Run an example as `python examples/NAME WORDS` does; what it defines."""
+    monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+    return runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+
+def test_estimate_a_log_prints_the_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    run(monkeypatch, "estimate_a_log.py")
+    text = capsys.readouterr().out
+    assert "Log(go1, 10000 rows, 500 Hz" in text
+    error, drift = (float(re.search(rf"{name} +([0-9.]+) m", text)[1]) for name in ("velocity error", "position drift"))
+    assert 0.0 < error < 0.05 and 0.0 < drift < 0.3
+
+
+def test_estimate_a_log_takes_any_log(
+    short: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Log.load(short).replace(pos_w=None, vel_w=None, quat_wb_wxyz=None).save(short)
+    run(monkeypatch, "estimate_a_log.py", short)
+    text = capsys.readouterr().out
+    assert "speed" in text and "error" not in text, "without truth there is an estimate, and no error"
+    with pytest.raises(SystemExit, match="there is no file"):
+        run(monkeypatch, "estimate_a_log.py", "none.npz")
+
+
+def test_policy_observation_holds_the_velocity_and_gravity(
+    short: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = run(monkeypatch, "policy_observation.py", short)
+    text = capsys.readouterr().out
+    assert "starting" in text and re.search(r"time a cycle +median \d+ us", text)
+    log, observer = Log.load(short), parts["Observer"]()
+    for sample in log.rows():
+        observation, state = observer(sample, np.array([0.5, 0.0, 0.1]), np.full(12, 0.3))
+    assert observation.shape == (48,) and np.isfinite(observation).all()
+    np.testing.assert_allclose(observation[:3] / 2.0, log.vel_b[-1], atol=0.1)
+    np.testing.assert_allclose(observation[6:9], -state.R_wb.T @ [0.0, 0.0, 1.0])
+    assert observation[8] < -0.95, "gravity points down"
+    np.testing.assert_allclose(observation[9:12], [1.0, 0.0, 0.025])
+    assert (observation[36:] == 0.3).all()
+
+
+def test_attention_plot_draws_a_line_and_shades_contacts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, "attention_plot.py", tmp_path / "a.png")
+    assert f"wrote {tmp_path / 'a.png'}" in capsys.readouterr().out
+    with Image.open(tmp_path / "a.png") as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    assert ((pixels[..., 2] - pixels[..., 0]) > 120).sum() > 1000, "blue lines"
+    shade = (np.abs(pixels - round(0.88 * 255)) < 4).all(axis=2).mean()
+    assert 0.2 < shade < 0.7, "a trotting foot is on the ground for half of the time"
+    with pytest.raises(SystemExit, match="usage: python examples/attention_plot.py OUT.png"):
+        run(monkeypatch, "attention_plot.py")
+
+
+@pytest.mark.parametrize("name", ["estimate_a_log.py", "policy_observation.py"])
+def test_an_example_that_needs_no_extras_imports_none(name: str) -> None:
+    tree = ast.parse((EXAMPLES / name).read_text(encoding="utf-8"))
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    modules |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert {name.split(".")[0] for name in modules} <= {"gait", "numpy", *sys.stdlib_module_names}
+
+
+def test_every_example_is_tested() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert all(f'"{path.name}"' in text for path in EXAMPLES.glob("*.py"))
