@@ -2,13 +2,14 @@
 PYTHON ?= python3
 FULL := .venv
 BASE := .venv-base
+DIST := .venv-dist
 PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt
 # One thread a process: two processes side by side beat two threads on a small machine.
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 MODE := not slow
 
-.PHONY: help run test test-slow lint bench setup warm clean
+.PHONY: help run test test-slow lint bench dist setup warm clean
 
 help:
 	@echo "make run        the demonstration, in a light environment"
@@ -16,6 +17,7 @@ help:
 	@echo "make test-slow  the long studies as well"
 	@echo "make lint       ruff and mypy"
 	@echo "make bench      speed against named rivals"
+	@echo "make dist       sdist and wheel in dist/, tried out in an environment of their own"
 	@echo "make setup      an environment with every extra, in $(FULL)"
 
 run: $(BASE)/.ready
@@ -37,6 +39,17 @@ bench: $(FULL)/.ready
 	$(FULL)/bin/python benchmarks/filters.py
 	$(FULL)/bin/python benchmarks/latency.py
 
+# The wheel is made from the sdist, so both are complete, and is run where no source lies about.
+dist: $(FULL)/.ready
+	rm -rf dist $(DIST)
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(FULL)/bin/python -m build --outdir dist
+	$(FULL)/bin/python tools/check_dist.py dist
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/pip install $(PIP_FLAGS) dist/*.whl
+	cd / && env -u PYTHONPATH $(CURDIR)/$(DIST)/bin/python -c 'import gait, sys; assert sys.prefix in gait.__file__'
+	cd / && env -u PYTHONPATH $(CURDIR)/$(DIST)/bin/gait demo
+	rm -rf $(DIST)
+
 setup: $(FULL)/.ready
 
 # Compile once before the test workers start, so that they do not do it side by side.
@@ -54,4 +67,4 @@ $(BASE)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(FULL) $(BASE) .cache .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(FULL) $(BASE) $(DIST) .cache .pytest_cache .mypy_cache .ruff_cache dist build
