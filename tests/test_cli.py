@@ -15,7 +15,7 @@ import pytest
 from log_samples import make_log, make_trajectory
 
 import gait
-from gait import GaitError, verbs
+from gait import GaitError, describe, verbs
 from gait.cli import main
 from gait.io import open_log, open_trajectory
 from gait.results import Row, format_value, rows_to_json
@@ -46,6 +46,38 @@ def test_info_without_a_path_is_ready_for_a_bug_report(capsys: pytest.CaptureFix
     found = rows(capsys.readouterr().out)
     assert found["gait"] == gait.__version__ and found["numpy"] == np.__version__
     assert found["self_check"] == "ok" and {"python", "numba", "mujoco", "cpu", "cores", "system"} <= set(found)
+
+
+def test_info_tries_the_estimator_and_lists_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    found = rows(capsys.readouterr().out)
+    assert 0.0 < found["self_check_velocity_rmse"] < 0.1 and found["self_check_step"] > 0.0
+    assert found["runtime"] == "numba" and Path(str(found["cache"])).is_dir()
+    assert "gait-0" in str(found["weights"]).split() and "go1" in str(found["robots"]).split()
+
+
+def test_info_names_the_pip_command_of_an_extra_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = ["numpy>=1", "mujoco>=3; extra == 'sim'", "pillow>=10; (python_version >= '3.10') and extra == \"viz\""]
+    monkeypatch.setattr(describe.metadata, "requires", lambda name: [*wanted, "ruff; extra == 'dev'"])
+    monkeypatch.setattr(describe, "_version", lambda name: "not installed" if name == "mujoco" else "1.2")
+    found = {row.name: row.value for row in describe.installation()}
+    assert found["extra_sim"] == "pip install 'gait-estimator[sim]'" and found["mujoco"] == "not installed"
+    assert found["extra_viz"] == "yes" and found["pillow"] == "1.2"
+    assert "extra_dev" not in found and "ruff" not in found
+
+
+@pytest.mark.parametrize("broken", ["value", "nan", "crash"])
+def test_info_reports_a_failed_check_and_all_the_rest(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check() -> list[Row]:
+        if broken == "crash":
+            raise ValueError("no such kernel")
+        return [Row("self_check_velocity_rmse", 0.4 if broken == "value" else float("nan"), "m/s")]
+
+    monkeypatch.setattr(describe, "_check_estimator", check)
+    found = {row.name: row.value for row in describe.self_check()}
+    word = {"value": "velocity_rmse is 0.4 m/s", "nan": "velocity_rmse is nan", "crash": "ValueError: no such kernel"}
+    assert str(found["self_check"]).startswith("failed: ") and word[broken] in str(found["self_check"])
+    assert found["self_check_kinematics"] < 1e-9, "what went well is reported too"
 
 
 def test_info_tells_what_is_in_a_file(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import time
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +22,13 @@ from gait.trajectory import Trajectory
 if TYPE_CHECKING:
     from gait.nets import Model
 
-_BASE = ("numpy", "numba", "safetensors", "tyro", "rich", "pyyaml")
-_EXTRAS = ("mujoco", "daqp", "pillow", "matplotlib", "torch", "rosbags", "rerun-sdk", "onnxruntime")
+MISSING = "not installed"
+DISTRIBUTION = "gait-estimator"
+_NOT_FOR_USERS = ("dev", "all")
+_REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+SAMPLE = Path(__file__).with_name("samples") / "go1_trot.npz"
+CHECK_SECONDS, CHECK_RMSE = 2.0, 0.1
+"""Part of the sample that the self-check estimates, and the velocity error that it allows, m/s: four times its own."""
 
 LATE = 1.5
 """A step this many times the usual one counts as late."""
@@ -99,32 +106,110 @@ def _clock(record: Record) -> list[Row]:
 
 def installation() -> list[Row]:
     """Versions and machine, as a bug report needs them."""
+    needed, extras = _requirements()
     rows = [Row("gait", __version__, "-"), Row("python", platform.python_version(), "-")]
-    rows += [Row(name, _version(name), "-") for name in (*_BASE, *_EXTRAS)]
-    rows += [
+    names = dict.fromkeys([*needed, *(name for packages in extras.values() for name in packages)])
+    rows += [Row(name, _version(name), "-") for name in names]
+    for extra, packages in extras.items():
+        there = all(_version(name) != MISSING for name in packages)
+        rows.append(Row(f"extra_{extra}", "yes" if there else f"pip install '{DISTRIBUTION}[{extra}]'", "-"))
+    return [
+        *rows,
         Row("system", f"{platform.system()} {platform.release()} {platform.machine()}", "-"),
         Row("cpu", _cpu(), "-"),
         Row("cores", os.cpu_count() or 1, "-"),
+        Row("robots", _names(".yaml", "robots"), "-"),
+        Row("weights", _names(".safetensors", "weights"), "-"),
     ]
-    return rows
 
 
 def self_check() -> list[Row]:
-    """Whether the compiled kinematics run here and agree with themselves: foot to joints and back."""
+    """Whether the estimator runs here and is right: foot to joints and back, then a part of the sample log.
+
+    What goes wrong becomes a row, since a bug report needs the other rows all the same.
+    """
+    rows: list[Row] = []
+    wrong: list[str] = []
+    try:
+        rows += _runtime()
+        for check, limit in (_check_kinematics, 1e-9), (_check_estimator, CHECK_RMSE):
+            row, *more = check()
+            rows += [row, *more]
+            # nan is not below any limit.
+            if not float(row.value) < limit:
+                wrong.append(f"{row.name} is {row.value:.3g} {row.unit}, more than {limit:g}")
+    except Exception as error:
+        wrong.append(f"{type(error).__name__}: {error}")
+    return [*rows, Row("self_check", f"failed: {'; '.join(wrong)}" if wrong else "ok", "-")]
+
+
+def _runtime() -> list[Row]:
+    """What runs the estimator, who chose it, and where compiled code is kept."""
+    from gait._compile import RUNTIME
+
+    asked = " (GAIT_RUNTIME)" if os.environ.get("GAIT_RUNTIME") else ""
+    rows = [Row("runtime", f"{RUNTIME}{asked}", "-")]
+    if RUNTIME == "numba":
+        import numba
+
+        from gait.runtime import velocity_aided
+
+        stats: Any = getattr(velocity_aided.run_rows, "stats", None)
+        rows.append(Row("cache", numba.config.CACHE_DIR or str(stats.cache_path), "-"))
+    return rows
+
+
+def _check_kinematics() -> list[Row]:
     from gait.robots import Robot
 
     robot = Robot.load("go1")
     feet = robot.feet(robot.q_stand)
     q = np.concatenate([robot.inverse(leg, feet[i]) for i, leg in enumerate(robot.leg_names)])
-    error = float(np.abs(robot.feet(q) - feet).max())
-    return [Row("self_check_kinematics", error, "m"), Row("self_check", "ok" if error < 1e-9 else "failed", "-")]
+    return [Row("self_check_kinematics", float(np.abs(robot.feet(q) - feet).max()), "m")]
+
+
+def _check_estimator() -> list[Row]:
+    from gait.estimator import Estimator
+    from gait.evaluate import velocity_rmse
+
+    log = Log.load(SAMPLE)
+    log = log.slice(t1=float(log.t[0]) + CHECK_SECONDS)
+    estimator = Estimator.load(log.robot)
+    start = time.perf_counter()
+    trajectory = estimator.run(log)
+    spent = time.perf_counter() - start
+    rmse = velocity_rmse(trajectory, log).rmse
+    return [Row("self_check_velocity_rmse", rmse, "m/s"), Row("self_check_step", spent / len(log) * 1e6, "us")]
+
+
+def _requirements() -> tuple[list[str], dict[str, list[str]]]:
+    """Packages that gait needs, and those of each extra, as its own metadata name them."""
+    needed: list[str] = []
+    extras: dict[str, list[str]] = {}
+    try:
+        requirements = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        requirements = []
+    for requirement in requirements:
+        found = _REQUIREMENT.match(requirement)
+        name, extra = found.groups() if found else (requirement, None)
+        if extra is None:
+            needed.append(name)
+        elif extra not in _NOT_FOR_USERS and name != DISTRIBUTION:
+            extras.setdefault(extra, []).append(name)
+    return needed, extras
+
+
+def _names(suffix: str, folder: str) -> str:
+    """The files of a folder of the package, by name: importing the modules that know them would compile."""
+    return " ".join(sorted(path.stem for path in Path(__file__).with_name(folder).glob(f"*{suffix}")))
 
 
 def _version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return MISSING
 
 
 def _cpu() -> str:
