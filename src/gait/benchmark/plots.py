@@ -21,6 +21,8 @@ SHADES = ("#888888", "#D55E00", "#0072B2", "#009E73")
 """Colours of shaded stretches, in turn."""
 ROW, ALONE, SQUARE = 200, 300, 400
 """Height of a row of panels, of the only one, and of one with equal axes, px."""
+WIDE, NARROW = 700, 280
+"""Room for names side by side, px: what is left of a desktop's page beside the buttons, and of a phone's."""
 GAP, TICKS, TITLE = 14, 48, 26
 """Room between rows, for an x axis with its title, and for the title of a panel, px."""
 
@@ -168,12 +170,13 @@ def _layout(chart: Chart, narrow: bool) -> Json:
         marked = any(chart.panels[i].title for i in these) or any(chart.panels[i].marks for i in these)
         above.append(TITLE if marked else 6)
     # Names stand in lines above the panels, on a phone below them.
-    names = len({one["legendgroup"] for one in _traces_named(chart)})
-    legend = 24 * -(-names // (2 if narrow else 6)) + 8 if names > 1 else 0
+    names = _legend(chart)
+    room = NARROW if narrow else WIDE
+    legend = 24 * -(-sum(7 * len(name) + 50 for name in names) // room) + 8 if len(names) > 1 else 0
     margin = {
         "l": 58,
         "r": 12,
-        "t": 12 + (0 if narrow else legend) + above[0],
+        "t": (30 if narrow else max(legend, 30)) + above[0],
         "b": 6 + below[-1] + (legend if narrow else 0),
     }
     inner = sum(heights) + sum(below[:-1]) + sum(above[1:])
@@ -181,7 +184,7 @@ def _layout(chart: Chart, narrow: bool) -> Json:
         "height": inner + margin["t"] + margin["b"],
         "margin": margin,
         "hovermode": "closest" if any(panel.equal for panel in chart.panels) else "x unified",
-        "showlegend": names > 1,
+        "showlegend": len(names) > 1,
         "legend": {
             "orientation": "h",
             "yref": "container",
@@ -205,10 +208,10 @@ def _layout(chart: Chart, narrow: bool) -> Json:
     return layout
 
 
-def _traces_named(chart: Chart) -> list[Json]:
-    """Whatever has a line in the legend."""
-    lines = [{"legendgroup": one.label} for panel in chart.panels for one in panel.series]
-    return lines + [{"legendgroup": f"shade {one.label}"} for panel in chart.panels for one in panel.shades]
+def _legend(chart: Chart) -> list[str]:
+    """Every name in the legend."""
+    lines = dict.fromkeys(one.label for panel in chart.panels for one in panel.series)
+    return [*lines, *_tints(chart)]
 
 
 def _across(column: int, columns: int) -> list[float]:

@@ -120,7 +120,7 @@ def _facts(facts: Sequence[Row]) -> str:
     lines = []
     for row in facts:
         value = _text(format_value(row.value)) + (f" {_text(row.unit)}" if row.unit != "-" else "")
-        lines.append(f'<tr><th scope="row">{_text(row.name.replace("_", " "))}</th><td><code>{value}</code></td></tr>')
+        lines.append(f'<tr><th scope="row">{_text(row.name)}</th><td><code>{value}</code></td></tr>')
     return f'<div class="scroll"><table class="facts"><tbody>\n{chr(10).join(lines)}\n</tbody></table></div>'
 
 

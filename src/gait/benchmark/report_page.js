@@ -75,7 +75,9 @@ function draw(box) {
   const config = {
     responsive: true,
     displaylogo: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+    // By name: plotly also has one that uploads the chart.
+    modeBarButtons: [["toImage"], ["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+    plotlyServerURL: "",
     toImageButtonOptions: { format: "svg", filename: plot.name },
   };
   box.querySelector(".waiting")?.remove();

@@ -31,7 +31,7 @@ class Entrant:
     method: str
     """Column of a table."""
     weights: str
-    """Name of a model, or of a model-based method."""
+    """Name of a model, or of a method with all its models."""
     seed: int = 0
     shown: bool = True
     """Whether it stands for its method where one must: in figures. The median of its seeds."""
@@ -42,20 +42,26 @@ def entrants(methods: Sequence[str], all_seeds: bool = True) -> list[Entrant]:
 
     Args:
         methods: names of `METHODS`.
-        all_seeds: every seed that there are weights of, instead of the median one.
+        all_seeds: every seed that there are weights of, instead of the method as `Estimator.load` has it.
     """
     found = []
     for method in methods:
         if method not in METHODS:
             raise GaitError(f"unknown method '{method}': choose of {', '.join(METHODS)}")
+        shown = METHODS[method].weights
         if method in BASELINES:
             found.append(Entrant(method, method))
-            continue
-        shown = METHODS[method].weights
-        names = [name for name in model_names() if re.fullmatch(rf"{re.escape(method)}-\d+", name)]
-        chosen = names if all_seeds else [shown]
-        found += [Entrant(method, name, int(name.rsplit("-", 1)[1]), name == shown) for name in chosen]
+        elif not all_seeds:
+            # By name it has weights for logs without targets as well.
+            found.append(Entrant(method, method, _seed(shown)))
+        else:
+            names = [name for name in model_names() if re.fullmatch(rf"{re.escape(method)}-\d+", name)]
+            found += [Entrant(method, name, _seed(name), name == shown) for name in names]
     return found
+
+
+def _seed(weights: str) -> int:
+    return int(weights.rsplit("-", 1)[1])
 
 
 def entrants_trained_on(gaits: str, methods: Sequence[str]) -> list[Entrant]:

@@ -22,7 +22,7 @@ VERBS: dict[str, str] = {
     "train": "Learn a network from simulated walks.",
     "info": "Show what is in a file, or what a bug report needs.",
     "convert": "Write a log or a trajectory in another format.",
-    "eval": "Compare a trajectory with the truth in a log.",
+    "eval": "Compare a trajectory, or every method, with the truth in a log.",
     "export": "Write a network as ONNX, or with its filter as C.",
     "bench": "Measure what the documentation claims.",
     "warmup": "Compile now, so that nothing waits for a compiler later.",
@@ -52,3 +52,20 @@ class Outcome:
     """For people instead of the rows, where there are any."""
     notes: Sequence[str] = ()
     """What the numbers mean, and what is missing: a line each, after the tables."""
+
+
+def report_file(out: Path | None, verb: str) -> Path:
+    """Where the report of a verb goes: a file that ends in .html, `report.html` in a folder, or a folder of its own."""
+    if out is None:
+        from gait.train.folder import new_folder
+
+        return new_folder(Path("runs") / verb) / "report.html"
+    if out.suffix.lower() == ".html":
+        return out
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        from gait.errors import GaitError
+
+        raise GaitError(f"cannot use {out}: {(error.strerror or str(error)).lower()}") from None
+    return out / "report.html"

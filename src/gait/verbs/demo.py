@@ -1,51 +1,51 @@
-"""`gait demo`: what the filters make of the sample log that comes with the package."""
+"""`gait demo`: what every method makes of the sample log that comes with the package."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gait.results import Row
-from gait.verbs import Common, Outcome
+from gait.verbs import Common, Outcome, report_file
+from gait.verbs.bars import share_bar
 
 SAMPLE = Path(__file__).parents[1] / "samples/go1_trot.npz"
+ROWS = ("velocity_rmse", "re_pos_5s", "re_rot_5s", "step")
+"""Of each method, for machines."""
 
 
 @dataclass(frozen=True)
 class Options(Common):
-    """Estimate 20 s of a simulated Go1 with each method and compare with the truth.
+    """Estimate 20 s of a simulated Go1 with each method, compare with the truth and write a report with plots.
 
     The log is of the benchmark twin: a robot whose links, encoders, motors and IMU are all a little off, trotting on
     rubber. Nothing but its IMU and joint sensors is used; the truth is only for the start and for the score.
     """
 
+    out: Path | None = None
+    """Folder of the report, or its name if it ends in .html; runs/demo/STAMP by default."""
+
 
 def run(options: Options) -> Outcome:
     """Run every method on the sample."""
-    if sys.stderr.isatty() and not options.json:
-        print("starting; the first run compiles the estimator, which takes about a minute", file=sys.stderr)
-    from gait.estimator import METHODS, Estimator
-    from gait.evaluate import summary
-    from gait.log import Log
+    show = sys.stderr.isatty() and not options.json
+    with share_bar(show, "starting; the first run compiles, which takes about a minute") as progress:
+        from gait.benchmark.walks import BRIEF, walk_rows, walk_study, walk_table, write_walk_report
+        from gait.log import Log
 
-    log = Log.load(SAMPLE)
-    rows: list[Row] = []
-    for name in METHODS:
-        estimator = Estimator.load(log.robot, name)
-        start = time.perf_counter()
-        trajectory = estimator.run(log)
-        spent = time.perf_counter() - start
-        scores = {row.name: row for row in summary(trajectory, log)}
-        rows += [
-            Row(f"{name}.velocity_rmse", scores["velocity_rmse"].value, "m/s"),
-            Row(f"{name}.re_pos_5s", scores["re_pos_5s"].value, "m"),
-            Row(f"{name}.re_rot_5s", scores["re_rot_5s"].value, "rad"),
-            Row(f"{name}.step", spent / len(log) * 1e6, "us"),
-        ]
+        found = walk_study({SAMPLE.stem: Log.load(SAMPLE)}, progress=progress)
+        progress("writing the report", 1.0)
+        path = report_file(options.out, "demo")
+        write_walk_report(found, path, "GAIT on the sample walk", {"command": "gait demo", "start": "truth"})
+    table = walk_table(found.study, BRIEF, "20 s of a simulated Go1 in trot")
     return Outcome(
-        rows,
-        title="error of the body velocity, drift over 5 s, time a step",
-        next=f"gait info {SAMPLE}",
+        [row for row in walk_rows(found.study) if row.name.split(".", 1)[1] in ROWS],
+        tables=[table],
+        notes=[
+            "velocity: rms error in the body frame; 5 s drift: rms position error after 5 s;",
+            "a step: time one sample takes, of the 2000 us that there are at 500 Hz",
+        ],
+        wrote=path,
+        next=f"gait eval {shlex.quote(str(SAMPLE))} --methods all",
     )
