@@ -175,9 +175,10 @@ def _check_estimator() -> list[Row]:
     log = Log.load(SAMPLE)
     log = log.slice(t1=float(log.t[0]) + CHECK_SECONDS)
     estimator = Estimator.load(log.robot)
-    start = time.perf_counter()
+    # Processor time: a busy machine shall not look like a slow one.
+    start = time.process_time()
     trajectory = estimator.run(log)
-    spent = time.perf_counter() - start
+    spent = time.process_time() - start
     rmse = velocity_rmse(trajectory, log).rmse
     return [Row("self_check_velocity_rmse", rmse, "m/s"), Row("self_check_step", spent / len(log) * 1e6, "us")]
 
