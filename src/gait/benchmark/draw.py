@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gait.benchmark.chart import COLOURS, Chart, Panel, Series, Shade, colours_of
-from gait.errors import need_extra
+from gait.errors import GaitError, need_extra
 from gait.io.atomic import atomic_path
 
 DPI = 150
@@ -54,7 +54,10 @@ def draw(chart: Chart, folder: str | Path) -> list[Path]:
         import matplotlib.style
     except ImportError:
         raise need_extra("matplotlib", "viz") from None
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GaitError(f"cannot make the folder {folder}: {(error.strerror or str(error)).lower()}") from None
     paths = []
     # Whatever style the user likes: the figures stay the same. No pyplot, which would choose a backend for everybody.
     with matplotlib.style.context(["default", STYLE]):
@@ -64,6 +67,8 @@ def draw(chart: Chart, folder: str | Path) -> list[Path]:
             paths.append(Path(folder) / f"{chart.name}.{suffix}")
             with atomic_path(paths[-1]) as temporary:
                 figure.savefig(temporary, format=suffix, dpi=DPI, metadata={**about, stamp: None})
+            # To find room for everything takes most of the time, and what was found stays good.
+            figure.set_layout_engine("none")
     return paths
 
 
@@ -92,16 +97,20 @@ def _figure(chart: Chart) -> Any:
             axes.tick_params(labelbottom=False)
             axes.set_xlabel("")
     explained: set[str] = set()
-    for axes in grid if not together else ():
-        handles = {name: one for one, name in zip(*axes.get_legend_handles_labels(), strict=True)}
-        fresh = {name: one for name, one in handles.items() if name not in explained}
-        axes.legend(fresh.values(), fresh.keys(), loc="center left", bbox_to_anchor=(1.01, 0.5))
+    for axes, some in zip(grid, labels, strict=True) if not together else ():
+        found = zip(*axes.get_legend_handles_labels(), strict=True)
+        fresh = {name: one for one, name in found if name in some - explained}
+        if fresh:
+            axes.legend(fresh.values(), fresh.keys(), loc="center left", bbox_to_anchor=(1.01, 0.5))
         explained |= set(fresh)
     if together and labels[fullest]:
         handles, names = grid[fullest].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 7))
-    for axes, panel in zip(grid, chart.panels, strict=True):
-        # Only now is it known how far the axes reach.
+    # Only now is it known how far the axes reach; to set one end earlier would freeze the other.
+    near = [_near_zero(panel) for panel in chart.panels]
+    for axes, panel, zero in zip(grid, chart.panels, near, strict=True):
+        if all(near) if chart.share_y else zero:
+            axes.set_ylim(0.0, axes.get_ylim()[1])
         for which, wanted in (("x", panel.log_x), ("y", panel.log_y)):
             if wanted:
                 _plain_numbers(axes, which if not _words(panel) else "x")
@@ -176,8 +185,6 @@ def _draw_panel(axes: Any, panel: Panel, looks: dict[str, dict[str, Any]], first
         axes.set_xscale("log")
     if panel.log_y:
         axes.set_yscale("log")
-    elif not panel.equal and _near_zero(panel):
-        axes.set_ylim(bottom=0.0)
 
 
 def _draw_series(axes: Any, one: Series, look: dict[str, Any], way: bool) -> None:
@@ -261,5 +268,7 @@ def _plain_numbers(axes: Any, which: str) -> None:
 
 def _near_zero(panel: Panel) -> bool:
     """Whether nothing is negative and zero is not far off: then the axis begins there."""
+    if panel.log_y or panel.equal or _words(panel):
+        return False
     values = np.concatenate([one.y[np.isfinite(one.y)] for one in panel.series])
     return len(values) > 0 and bool(values.min() >= 0.0 and values.min() <= 0.5 * values.max())
