@@ -1,8 +1,8 @@
 """What the paper leaves open about training, decided on validation episodes: short trainings, three seeds each.
 
-    python benchmarks/choices.py --write       # about half an hour of one core; what is done is not done again
+    python benchmarks/choices.py --write       # about a quarter of an hour of one core; what is done is not done again
 
-Each training is short (200 iterations of 16 sequences, a quarter of an hour of trot), so that the errors are large, but
+Each training is short (120 iterations of 16 sequences, a quarter of an hour of trot), so that the errors are large, but
 the same for all. Judged by trot that is like the training's, and by bound and pace, which are not; all from a seed that
 neither trainings nor the held-out walks of benchmarks/networks.py use.
 """
@@ -34,7 +34,7 @@ VALIDATION = {
     for name in ("trot", "bound", "pace")
 }
 USUAL = TrainConfig(
-    data=(str(RUNS / "training"),), iterations=200, l1_iterations=80, warmup=20, sequences=16, validate_every=200
+    data=(str(RUNS / "training"),), iterations=120, l1_iterations=48, warmup=12, sequences=16, validate_every=120
 )
 CHOICES: dict[str, TrainConfig] = {
     "as in docs/training.md": USUAL,

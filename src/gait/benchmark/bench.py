@@ -120,7 +120,13 @@ def difference_table(found: Sequence[Difference]) -> Table:
     return Table("differences", title, note, ("course", "rival"), tuple(units), lines, "", units)
 
 
-def write_bench(bench: Bench, out: Path, settings: Mapping[str, str], courses: Sequence[Mapping[str, object]]) -> Path:
+def write_bench(
+    bench: Bench,
+    out: Path,
+    settings: Mapping[str, str],
+    courses: Sequence[Mapping[str, object]],
+    latency: Sequence[Row] = (),
+) -> Path:
     """Write tables, figures and report to a folder; returns the report.
 
     Args:
@@ -128,6 +134,7 @@ def write_bench(bench: Bench, out: Path, settings: Mapping[str, str], courses: S
         out: the folder, which must exist.
         settings: what was asked for, by name.
         courses: the test set, as `course_settings` has it.
+        latency: what `gait bench latency` measures, to be shown beside.
     """
     from gait.benchmark.charts import paper_charts
     from gait.benchmark.draw import draw
@@ -135,9 +142,9 @@ def write_bench(bench: Bench, out: Path, settings: Mapping[str, str], courses: S
     from gait.describe import installation
 
     tables = [*bench.tables, difference_table(bench.differences)]
-    charts = paper_charts(bench.study)
+    charts = paper_charts(bench.study, latency)
     _write(out / "results.json", rows_to_json(bench.rows()) + "\n")
-    _write(out / "timing.json", rows_to_json(bench.timing()) + "\n")
+    _write(out / "timing.json", rows_to_json([*bench.timing(), *latency]) + "\n")
     _write(out / "config.json", json.dumps({**settings, "courses": courses}, indent=2) + "\n")
     _write(
         out / "tables.md",

@@ -20,8 +20,8 @@ from gait.estimator import METHODS, Estimator
 from gait.filters.params import BASELINES
 from gait.nets.model import model_names
 
-TRAINED_ON_OTHERS = ("bound-pace-pronk", "pace-pronk")
-"""The two further training sets of Table III, as the names of weights have them."""
+TRAINED_ON_OTHERS = {"bound-pace-pronk": ("trot",), "pace-pronk": ("trot", "bound")}
+"""The two further training sets of Table III, as the names of weights have them, and the courses they are tested on."""
 
 
 @dataclass(frozen=True)
@@ -149,37 +149,45 @@ def run_study(
     grounds = {walk.name: _ground(walk, start) for walk in walks}
     usual = entrants(methods, all_seeds)
     groups = {gaits: entrants_trained_on(gaits, methods) for gaits in TRAINED_ON_OTHERS} if all_seeds else {}
-    jobs = [("", entrant) for entrant in usual] + [(gaits, one) for gaits, group in groups.items() for one in group]
-    results: dict[tuple[str, Entrant], list[Score]] = {}
+    jobs = [(entrant, list(walks), True) for entrant in usual]
+    for gaits, group in groups.items():
+        jobs += [(one, [walk for walk in walks if walk.course in TRAINED_ON_OTHERS[gaits]], False) for one in group]
+    total, done = sum(len(some) for _, some, _ in jobs), 0
+    results: dict[Entrant, list[Score]] = {}
     traces: dict[tuple[str, str], Trace] = {}
-    done, lock = 0, threading.Lock()
+    lock, stopped = threading.Lock(), threading.Event()
 
-    def work(group: str, entrant: Entrant) -> list[Score]:
+    def work(entrant: Entrant, some: Sequence[Walk], keep: bool) -> None:
         nonlocal done
-        scores = []
-        for walk in walks:
+        results[entrant] = []
+        for walk in some:
+            if stopped.is_set():
+                return
             one, trace = run_entrant(entrant, walk, grounds[walk.name], start)
-            scores.append(one)
-            if trace is not None and not group:
+            results[entrant].append(one)
+            if trace is not None and keep:
                 traces[walk.name, entrant.method] = trace
             with lock:
                 done += 1
-                progress(f"running {entrant.method}", done / (len(jobs) * len(walks)))
-        return scores
+                progress(f"running {entrant.method}", done / total)
 
     with ThreadPoolExecutor(workers) as pool:
-        futures = {pool.submit(work, *job): job for job in jobs}
-        for future in as_completed(futures):
-            results[futures[future]] = future.result()
+        try:
+            for future in as_completed([pool.submit(work, *job) for job in jobs]):
+                future.result()
+        except BaseException:
+            # Ctrl-C must not wait for all that was to come.
+            stopped.set()
+            raise
 
-    def collected(group: str, members: Sequence[Entrant]) -> tuple[Score, ...]:
-        return tuple(one for entrant in members for one in results[group, entrant])
+    def collected(members: Sequence[Entrant]) -> tuple[Score, ...]:
+        return tuple(one for entrant in members for one in results[entrant])
 
     return Study(
         walks=tuple(walks),
         grounds=grounds,
-        scores=collected("", usual),
-        others={gaits: collected(gaits, group) for gaits, group in groups.items() if group},
+        scores=collected(usual),
+        others={gaits: collected(group) for gaits, group in groups.items() if group},
         traces={
             (walk.name, method): traces[walk.name, method] for walk in walks if walk.run == 0 for method in methods
         },

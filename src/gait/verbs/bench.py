@@ -65,16 +65,19 @@ def _tables(options: Options, talk: bool) -> Outcome:
     with share_bar(talk, "starting; the first time this compiles for a minute or more") as progress:
         from gait.benchmark.bench import course_settings, run_bench, verdict, write_bench
         from gait.estimator import METHODS
+        from gait.runtime.latency import latency_report
         from gait.train.folder import commit, new_folder
 
         methods = options.methods or tuple(METHODS)
         bench = run_bench(options.quick, methods, options.test_set, options.workers, progress)
         out = options.out or new_folder(Path("runs/bench"))
         out.mkdir(parents=True, exist_ok=True)
+        progress("timing", 1.0)
+        latency = [] if options.quick else latency_report(methods, seconds=0.3)
         progress("drawing", 1.0)
         command = f"gait bench tables{' --quick' if options.quick else ''}"
         settings = {"command": command, "commit": commit(), "methods": " ".join(methods)}
-        write_bench(bench, out, settings, course_settings(options.quick))
+        write_bench(bench, out, settings, course_settings(options.quick), latency)
     shown = [table for table in bench.tables if table.name in ("walks", "table1", "table2", "table3", "table4")]
     return Outcome(
         bench.rows(), wrote=out / "report.html", next="gait bench latency", tables=shown, notes=verdict(bench)
