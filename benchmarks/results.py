@@ -16,8 +16,9 @@ from pathlib import Path
 from sections import DOCS, paragraph, write_section
 
 from gait.benchmark import render
-from gait.benchmark.bench import Bench, course_settings, difference_table, run_bench, verdict, write_bench
-from gait.benchmark.tables import Table
+from gait.benchmark.bench import Bench, course_settings, run_bench, verdict, write_bench
+from gait.benchmark.significance import difference_table
+from gait.benchmark.table import Table
 
 PAGE = DOCS / "results.md"
 FIGURES = ("trot-to-bound", "attention-legs", "attention-pronk", "from-above", "slip-error", "calibration")

@@ -6,8 +6,9 @@
 
 Episodes are trot on flat (friction 0.3 to 1.0), slippery and rough ground, of the training robot, from a seed of
 their own: neither the held-out walks, nor the sample log, nor the benchmark twin. Half of them are searched on, the
-other half chooses among the five best. The error is the geometric mean over episodes of the velocity RMSE in the body
-frame, so that neither the easy nor the hard ones decide alone.
+other half chooses among the five best. The error is the geometric mean of the velocity RMSE in the body frame and the
+position error over 5 s, and over episodes the geometric mean of that, so that neither the easy nor the hard ones decide
+alone. Tuned for velocity alone, iekf drifted more: 5 s position error 0.043 instead of 0.026 m on the sample log.
 
 The training robot's encoders are exact, and a filter tuned on them would trust any robot's too much. So each log is
 disturbed by a draw of its own: joint zeros off by N(0, 0.01 rad), angles, velocities and torques one or two samples
@@ -18,6 +19,7 @@ N(0, 0.05 m/s^2) for each axis. Noise of the IMU, prior and options are every me
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +31,7 @@ import yaml
 from knobs import Budget, Knob, Measure, Point, rounded, search
 from sections import DOCS, markdown, paragraph, write_section
 
-from gait.evaluate import velocity_rmse
+from gait.evaluate import relative_error, velocity_rmse
 from gait.filters import BASELINES, ContactAided, ContactAidedFilter, ContactDetection, SlipRejection
 from gait.filters.params import BASELINES_FILE
 from gait.io import open_log
@@ -41,10 +43,13 @@ from gait.robots import Robot
 RUNS = Path(__file__).parents[1] / "runs/tune"
 SEED = 31001
 EPISODES = {"flat": 16, "slippery": 16, "rough": 8}
-SECONDS, QUICK_SECONDS = 10.0, 5.0
+SECONDS, QUICK_SECONDS = 10.0, 6.0
 OFFSET, TORQUE, GYRO_BIAS, ACCEL_BIAS = 0.01, 0.05, 0.003, 0.05
 DELAYS = (1, 2)
 HALVES = ("search", "validation")
+ERRORS = {"velocity": "m/s", "position": "m"}
+WINDOW = 5.0
+"""Seconds over which the position error is taken."""
 FINALISTS = 5
 
 KNOBS = (
@@ -56,7 +61,7 @@ KNOBS = (
     # One millisecond is no dwell at 500 Hz.
     Knob("lift_off_dwell", 0.001, 0.02),
     Knob("contact", 1e-3, 3.0),
-    Knob("kinematics", 1e-4, 0.05),
+    Knob("kinematics", 5e-4, 0.05),
 )
 SLIP_KNOBS = (Knob("slip_speed", 0.03, 3.0), Knob("slip_inflation", 1.5, 1000.0))
 BEFORE = {"iekf": ContactAided(), "iekf-sr": ContactAided(slip=SlipRejection(enabled=True))}
@@ -138,12 +143,15 @@ def load_episodes(folder: Path = RUNS) -> Halves:
     return halves
 
 
-def errors_of(params: ContactAided, episodes: Iterable[Episode], robot: Robot) -> list[float]:
-    """Velocity RMSE of each episode, m/s; infinite where the filter breaks down."""
+def errors_of(params: ContactAided, episodes: Iterable[Episode], robot: Robot) -> list[tuple[float, float]]:
+    """Velocity RMSE, m/s, and position error over 5 s, m, of each episode; infinite where the filter breaks down."""
     errors = []
     for episode in episodes:
-        error = velocity_rmse(ContactAidedFilter(robot, params).run(episode.log), episode.log).rmse
-        errors.append(error if math.isfinite(error) else math.inf)
+        log = episode.log
+        found = ContactAidedFilter(robot, params).run(log)
+        window = min(WINDOW, 0.5 * log.duration)
+        pair = velocity_rmse(found, log).rmse, relative_error(found, log, window).position.rmse
+        errors.append(pair if all(map(math.isfinite, pair)) else (math.inf, math.inf))
     return errors
 
 
@@ -154,7 +162,7 @@ def geometric_mean(errors: Sequence[float]) -> float:
 
 def measure_on(episodes: Sequence[Episode], robot: Robot) -> Measure:
     """The error of a point on these episodes."""
-    return lambda point: geometric_mean(errors_of(params_of(point), episodes, robot))
+    return lambda point: geometric_mean([x for pair in errors_of(params_of(point), episodes, robot) for x in pair])
 
 
 def tune(name: str, halves: Halves, robot: Robot, around: Point | None = None, budget: Budget | None = None) -> Point:
@@ -183,7 +191,7 @@ def tune(name: str, halves: Halves, robot: Robot, around: Point | None = None, b
 
 
 def rows_of(tuned: Mapping[str, ContactAided], halves: Halves, robot: Robot) -> list[Row]:
-    """Geometric mean of the velocity error by method, before and after, half and terrain."""
+    """Geometric means of both errors by method, before and after, half and terrain."""
     rows = []
     for name, after in tuned.items():
         for when, params in (("before", BEFORE[name]), ("after", after)):
@@ -191,21 +199,23 @@ def rows_of(tuned: Mapping[str, ContactAided], halves: Halves, robot: Robot) -> 
                 errors = errors_of(params, episodes, robot)
                 for terrain in (*EPISODES, "all"):
                     chosen = [x for x, e in zip(errors, episodes, strict=True) if terrain in (e.terrain, "all")]
-                    rows.append(Row(f"{name}.{when}.{half}.{terrain}", geometric_mean(chosen), "m/s"))
+                    for (what, unit), values in zip(ERRORS.items(), zip(*chosen, strict=True), strict=True):
+                        rows.append(Row(f"{what}.{name}.{when}.{half}.{terrain}", geometric_mean(values), unit))
     return rows
 
 
 def errors_as_markdown(rows: Sequence[Row]) -> str:
-    """One line for each method and half, before and after."""
+    """A table for each error: one line for each method and half, before and after."""
     values = {row.name: row.value for row in rows}
-    names = dict.fromkeys(row.name.split(".")[0] for row in rows)
-    lines = [
-        [f"`{name}`, {half}", when, *(f"{values[f'{name}.{when}.{half}.{t}']:.4f}" for t in (*EPISODES, "all"))]
-        for name in names
-        for half in HALVES
-        for when in ("before", "after")
-    ]
-    return markdown(["velocity error, m/s", "settings", *EPISODES, "all"], lines)
+    names = dict.fromkeys(row.name.split(".")[1] for row in rows)
+    tables = []
+    for what, unit in ERRORS.items():
+        lines = []
+        for name, half, when in itertools.product(names, HALVES, ("before", "after")):
+            cells = [values[f"{what}.{name}.{when}.{half}.{terrain}"] for terrain in (*EPISODES, "all")]
+            lines.append([f"`{name}`, {half}", when, *(f"{cell:.4f}" for cell in cells)])
+        tables.append(markdown([f"{what} error, {unit}", "settings", *EPISODES, "all"], lines))
+    return "\n\n".join(tables)
 
 
 def settings_of(params: ContactAided) -> dict[str, object]:
@@ -269,7 +279,8 @@ def main() -> None:
     if args.write:
         counts = ", ".join(f"{count} on {terrain}" for terrain, count in EPISODES.items())
         note = f"""Trot, {counts} ground, {SECONDS:g} s each, every second one for validation. Errors are geometric
-            means over episodes of the velocity RMSE in the body frame, started from the truth."""
+            means over episodes of the velocity RMSE in the body frame and of the position error over 5 s, started from
+            the truth."""
         write_section("tuning", f"{paragraph(note)}\n\n{tables}", DOCS / "filters.md")
 
 

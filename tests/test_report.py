@@ -14,7 +14,7 @@ from browser import EXECUTABLE, Browser
 from gait.benchmark.chart import Chart, Panel, Series, Shade
 from gait.benchmark.plots import numbers, plot
 from gait.benchmark.report import report, write_report
-from gait.benchmark.tables import Cell, Line, Table
+from gait.benchmark.table import Cell, Line, Table
 from gait.errors import GaitError
 from gait.results import Row
 

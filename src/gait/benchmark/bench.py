@@ -18,16 +18,15 @@ import numpy as np
 
 from gait.benchmark import render
 from gait.benchmark.courses import COURSES, FOLDER, QUICK, UNSEEN, Course, Progress, make_test_set
-from gait.benchmark.side_tables import calibration_table, cost_table
+from gait.benchmark.side_tables import calibration_table, cost_table, merit_table
+from gait.benchmark.significance import OURS, Difference, difference_table, differences
 from gait.benchmark.study import Study, run_study
-from gait.benchmark.tables import Cell, Difference, Line, Table, differences, merit_table, paper_tables
+from gait.benchmark.table import Table
+from gait.benchmark.tables import paper_tables
 from gait.errors import GaitError
 from gait.estimator import METHODS
 from gait.io.atomic import atomic_path
 from gait.results import Row, rows_to_json
-
-OURS = "gait"
-"""The method that all others are compared with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,21 +102,6 @@ def verdict(bench: Bench) -> list[str]:
             said += ["no clear difference elsewhere"] if len(better) + len(worse) < len(theirs) else []
             lines.append(f"{OURS} against {rival}: {'; '.join(said)}")
     return lines
-
-
-def difference_table(found: Sequence[Difference]) -> Table:
-    """The paired differences as a table."""
-    units = {"difference": "m/s", "low": "m/s", "high": "m/s"}
-    lines = tuple(
-        Line((one.course, one.rival), (one.course, one.rival), "", {name: Cell(getattr(one, name)) for name in units})
-        for one in found
-    )
-    note = (
-        f"Velocity error of the rival minus that of {OURS}: positive if {OURS} is better. Low and high are the ends of"
-        " the 95 % bootstrap interval over pieces of 5 s, the same pieces for both."
-    )
-    title = f"{OURS} against each rival"
-    return Table("differences", title, note, ("course", "rival"), tuple(units), lines, "", units)
 
 
 def write_bench(

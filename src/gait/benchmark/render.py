@@ -7,7 +7,7 @@ import io
 import math
 from typing import TYPE_CHECKING
 
-from gait.benchmark.tables import Line, Table
+from gait.benchmark.table import Line, Table
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -45,7 +45,7 @@ def parts(table: Table, line: Line, column: str) -> tuple[str, str, str, str]:
 def _excess(over: float | None) -> str:
     if over is None or over <= 0.0:
         return ""
-    return f"+{100.0 * over:.0f} %" if over < 10.0 else f"{1.0 + over:.0f} x"
+    return f"+{100.0 * over:.0f}\N{NO-BREAK SPACE}%" if over < 10.0 else f"{1.0 + over:.0f}\N{NO-BREAK SPACE}x"
 
 
 def has_paper(table: Table) -> bool:
@@ -64,7 +64,7 @@ def labels(table: Table, line: Line) -> list[str]:
     """The words before the numbers, with the unit where lines differ in it."""
     words = list(line.labels)
     if len({one.unit for one in table.lines}) > 1:
-        words[0] = f"{words[0]}, {line.unit}"
+        words[0] = words[0] if line.unit == "-" else f"{words[0]}, {line.unit}"
     return words
 
 
@@ -154,4 +154,4 @@ def _digits(value: float | None) -> str:
 def _escape(text: str) -> str:
     for sign in "&%_#$":
         text = text.replace(sign, f"\\{sign}")
-    return text
+    return text.replace("\N{NO-BREAK SPACE}", "~")

@@ -12,7 +12,7 @@ from string import Template
 from gait.benchmark import render
 from gait.benchmark.chart import Chart
 from gait.benchmark.plots import plot
-from gait.benchmark.tables import Line, Table
+from gait.benchmark.table import Line, Table
 from gait.io.atomic import atomic_path
 from gait.results import Row, format_value
 

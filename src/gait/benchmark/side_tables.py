@@ -5,10 +5,38 @@ from __future__ import annotations
 import numpy as np
 
 from gait.benchmark.study import Study
-from gait.benchmark.tables import Cell, Line, Table
+from gait.benchmark.table import Cell, Line, Table
 from gait.estimator import METHODS
 from gait.nets.cost import folded_multiply_adds, multiply_adds, parameters, self_attention_multiply_adds
 from gait.nets.model import load_model
+
+_MERITS = {"runs": "-", "length": "s", "speed": "m/s", "slip_share": "-", "flight_share": "-", "falls": "-"}
+
+
+def merit_table(study: Study) -> Table:
+    """What the walks are like, whoever estimates: speed, slips, flight and falls."""
+    lines = []
+    for course in study.courses:
+        walks = [walk for walk in study.walks if walk.course == course]
+        grounds = [study.grounds[walk.name] for walk in walks]
+        speed = np.mean([np.linalg.norm(np.asarray(walk.log.vel_w)[:, :2], axis=1).mean() for walk in walks])
+        figures = (
+            len(walks),
+            sum(walk.log.duration for walk in walks),
+            speed,
+            np.mean([ground.slipping.mean() for ground in grounds]),
+            np.mean([ground.flight.mean() for ground in grounds]),
+            sum(walk.falls for walk in walks),
+        )
+        cells = {name: Cell(float(value)) for name, value in zip(_MERITS, figures, strict=True)}
+        lines.append(Line((course,), (course,), "", cells))
+    note = (
+        "Falls were replaced by the next draw. A slip is a foot that the contact estimator holds for standing and that"
+        " moves faster than 0.5 m/s; in flight no foot touches the ground."
+    )
+    labels = {name: name.replace("_", " ") for name in _MERITS}
+    return Table("walks", "The walks", note, ("course",), tuple(_MERITS), tuple(lines), "", _MERITS, labels)
+
 
 _COST = {"parameters": "-", "multiply_adds": "-", "to_gait": "-", "folded": "-"}
 _CALIBRATION = {"network_1": "-", "network_2": "-", "filter_1": "-", "filter_2": "-", "filter_nees": "-"}

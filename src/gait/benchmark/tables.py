@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Literal
 
 import numpy as np
 
@@ -13,93 +11,13 @@ from gait.benchmark.courses import GAITS, TERRAINS, UNSEEN
 from gait.benchmark.paper import PAPER
 from gait.benchmark.scores import METRICS, NOTHING, Moments, Score, VelocityScore
 from gait.benchmark.study import TRAINED_ON_OTHERS, Study
-from gait.results import Row
+from gait.benchmark.table import Cell, Line, Table
 
 NETWORK_METHODS = ("gait", "gait-flat", "nmn", "iekf")
 """Columns of Tables I and II; III has no `iekf`."""
 ALL_METHODS = ("iekf", "iekf-sr", "nmn", "gait-flat", "gait")
 """Columns of Table IV, as the paper has them."""
 METRIC_NAMES = {"ate_vel": "ATE vel", "ate_rot": "ATE rot", "re_pos": "RE pos", "re_vel": "RE vel", "re_rot": "RE rot"}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One entry: a mean, its spread, and what the paper has there."""
-
-    mean: float
-    std: float = float("nan")
-    paper: float | None = None
-
-
-@dataclass(frozen=True)
-class Line:
-    """One row of a table."""
-
-    keys: tuple[str, ...]
-    """Such as `("rubber", "full")`: what results are named by."""
-    labels: tuple[str, ...]
-    """The same for people: one for each of the table's `heads`."""
-    unit: str
-    """Of its cells; empty where columns have units of their own."""
-    cells: dict[str, Cell]
-    """By column."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table that can be printed in many ways; see `gait.benchmark.render`."""
-
-    name: str
-    """Such as `table1`."""
-    title: str
-    note: str
-    heads: tuple[str, ...]
-    """Of the columns before those with numbers."""
-    columns: tuple[str, ...]
-    """Methods, or figures."""
-    lines: tuple[Line, ...]
-    best: Literal["row", "column", ""] = "row"
-    """Within what the smallest number is the best; empty where numbers are not to be compared."""
-    units: Mapping[str, str] = field(default_factory=dict)
-    """Of columns, where lines have none."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """What people read above a column, where it is not its name."""
-
-    def rank(self, line: Line, column: str) -> int | None:
-        """0 for the best, 1 for the second and so on; None where nothing is compared."""
-        rivals = self._rivals(line, column)
-        return None if rivals is None else sum(rival < line.cells[column].mean for rival in rivals)
-
-    def over_best(self, line: Line, column: str) -> float | None:
-        """How much larger than the best, as a share; None where nothing is compared."""
-        rivals = self._rivals(line, column)
-        return None if rivals is None or min(rivals) <= 0.0 else line.cells[column].mean / min(rivals) - 1.0
-
-    def _rivals(self, line: Line, column: str) -> list[float] | None:
-        if not self.best:
-            return None
-        among = line.cells.values() if self.best == "row" else (one.cells[column] for one in self.lines)
-        means = [cell.mean for cell in among if np.isfinite(cell.mean)]
-        return means if len(means) > 1 else None
-
-    def unit(self, line: Line, column: str) -> str:
-        """Of one cell."""
-        return line.unit or self.units.get(column, "-")
-
-    def rows(self) -> list[Row]:
-        """As results: `table1.rubber.full.gait`, and the same with `.std`, `.over_best` and `.paper`."""
-        rows = []
-        for line in self.lines:
-            for column, cell in line.cells.items():
-                name, unit = ".".join((self.name, *line.keys, column)), self.unit(line, column)
-                rows.append(Row(name, cell.mean, unit))
-                if np.isfinite(cell.std):
-                    rows.append(Row(f"{name}.std", cell.std, unit))
-                if (over := self.over_best(line, column)) is not None:
-                    rows.append(Row(f"{name}.over_best", over, "-"))
-                if cell.paper is not None:
-                    rows.append(Row(f"{name}.paper", cell.paper, unit))
-        return rows
 
 
 def paper_tables(study: Study) -> list[Table]:
@@ -242,94 +160,3 @@ def _mean_cell(parts: Sequence[Moments], metric: str, method: str) -> Cell:
 def _cell(values: Sequence[float], table: str, *keys: str) -> Cell:
     std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
     return Cell(float(np.mean(values)), std, PAPER.get(table, {}).get(".".join(keys)))
-
-
-_MERITS = {"runs": "-", "length": "s", "speed": "m/s", "slip_share": "-", "flight_share": "-", "falls": "-"}
-
-
-def merit_table(study: Study) -> Table:
-    """What the walks are like, whoever estimates: speed, slips, flight and falls."""
-    lines = []
-    for course in study.courses:
-        walks = [walk for walk in study.walks if walk.course == course]
-        grounds = [study.grounds[walk.name] for walk in walks]
-        speed = np.mean([np.linalg.norm(np.asarray(walk.log.vel_w)[:, :2], axis=1).mean() for walk in walks])
-        figures = (
-            len(walks),
-            sum(walk.log.duration for walk in walks),
-            speed,
-            np.mean([ground.slipping.mean() for ground in grounds]),
-            np.mean([ground.flight.mean() for ground in grounds]),
-            sum(walk.falls for walk in walks),
-        )
-        cells = {name: Cell(float(value)) for name, value in zip(_MERITS, figures, strict=True)}
-        lines.append(Line((course,), (course,), "", cells))
-    note = (
-        "Falls were replaced by the next draw. A slip is a foot that the contact estimator holds for standing and that"
-        " moves faster than 0.5 m/s; in flight no foot touches the ground."
-    )
-    labels = {name: name.replace("_", " ") for name in _MERITS}
-    return Table("walks", "The walks", note, ("course",), tuple(_MERITS), tuple(lines), "", _MERITS, labels)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How much better one method is than another on the same walks."""
-
-    course: str
-    rival: str
-    difference: float
-    """Error of the rival minus ours, m/s: positive if ours is better."""
-    low: float
-    high: float
-    """Ends of the 95 % interval."""
-
-    @property
-    def clear(self) -> bool:
-        """Whether the interval leaves zero out."""
-        return self.low > 0.0 or self.high < 0.0
-
-
-def differences(
-    study: Study, ours: str = "gait", draws: int = 10_000, part: Callable[[Score], VelocityScore] | None = None
-) -> list[Difference]:
-    """Paired differences of velocity error against each rival, with their bootstrap intervals.
-
-    The walks of a course are cut into pieces of 5 s; the same pieces are drawn, with repetition, for both methods, so
-    what makes a piece hard cancels. Errors of several seeds are averaged first: the interval is that of the walks.
-
-    Args:
-        study: with both methods on the same walks.
-        ours: the method to compare with all others.
-        draws: of the bootstrap.
-        part: which velocity; that of Tables I to III by default.
-    """
-    choose = part or (lambda score: score.velocity)
-    found = []
-    for course in study.courses:
-        mine = _pieces(study, ours, course, choose)
-        if mine is None:
-            continue
-        for rival in study.methods:
-            other = _pieces(study, rival, course, choose)
-            if rival == ours or other is None:
-                continue
-            rng = np.random.default_rng(20260401)
-            picks = rng.integers(len(mine), size=(draws, len(mine)))
-            gaps = np.sqrt(other[picks].mean(1)) - np.sqrt(mine[picks].mean(1))
-            low, high = np.quantile(gaps, [0.025, 0.975])
-            point = float(np.sqrt(other.mean()) - np.sqrt(mine.mean()))
-            found.append(Difference(course, rival, point, float(low), float(high)))
-    return found
-
-
-def _pieces(
-    study: Study, method: str, course: str, part: Callable[[Score], VelocityScore]
-) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
-    """Mean square error of each piece of a course, averaged over seeds."""
-    by_seed: dict[int, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {}
-    for one in study.of(method, course):
-        by_seed.setdefault(one.seed, []).append(part(one).segments)
-    if not by_seed:
-        return None
-    return np.asarray(np.mean([np.concatenate(some) for some in by_seed.values()], axis=0))

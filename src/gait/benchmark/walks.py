@@ -14,7 +14,7 @@ from gait.benchmark.chart import Chart
 from gait.benchmark.courses import Progress, Walk
 from gait.benchmark.scores import Score
 from gait.benchmark.study import Study, run_study
-from gait.benchmark.tables import Cell, Line, Table
+from gait.benchmark.table import Cell, Line, Table
 from gait.errors import GaitError
 from gait.estimator import METHODS, Estimator
 from gait.log import MAX_GAP, Log

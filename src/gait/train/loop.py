@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from gait.errors import GaitError
+from gait.folders import commit
 from gait.nets.architecture import architecture_of
 from gait.nets.base import State, VelocityNet
 from gait.nets.build import build, network_of, weights_of
@@ -21,7 +22,6 @@ from gait.robots import Robot
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
 from gait.train.episodes import normaliser, read_collection
-from gait.train.folder import commit
 from gait.train.losses import loss_of
 from gait.train.record import Recorder
 from gait.train.sources import MASK, DataSet, Source, generator

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gait.results import Row
 
 if TYPE_CHECKING:
-    from gait.benchmark.tables import Table
+    from gait.benchmark.table import Table
 
 VERBS: dict[str, str] = {
     "demo": "Run every method on the sample log and compare with the truth.",
@@ -57,7 +57,7 @@ class Outcome:
 def report_file(out: Path | None, verb: str) -> Path:
     """Where the report of a verb goes: a file that ends in .html, `report.html` in a folder, or a folder of its own."""
     if out is None:
-        from gait.train.folder import new_folder
+        from gait.folders import new_folder
 
         return new_folder(Path("runs") / verb) / "report.html"
     if out.suffix.lower() == ".html":

@@ -65,8 +65,8 @@ def _tables(options: Options, talk: bool) -> Outcome:
     with share_bar(talk, "starting; the first time this compiles for a minute or more") as progress:
         from gait.benchmark.bench import course_settings, run_bench, verdict, write_bench
         from gait.estimator import METHODS
+        from gait.folders import commit, new_folder
         from gait.runtime.latency import latency_report
-        from gait.train.folder import commit, new_folder
 
         methods = options.methods or tuple(METHODS)
         bench = run_bench(options.quick, methods, options.test_set, options.workers, progress)

@@ -94,7 +94,7 @@ def run(options: Any) -> Outcome:
 
 def _resolve(options: Any) -> tuple[TrainConfig, Path]:
     """The configuration and the folder of the run."""
-    from gait.train.folder import new_folder
+    from gait.folders import new_folder
 
     given = {name: value for name in FIELDS if (value := getattr(options, name)) is not None}
     if options.resume is not None:

@@ -32,7 +32,7 @@ def new_folder(root: Path) -> Path:
 
 def commit() -> str:
     """The commit of this source tree, with `+` if files differ from it; `unknown` outside a git checkout."""
-    here = Path(__file__).resolve().parents[1]
+    here = Path(__file__).resolve().parent
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=True, timeout=10)
