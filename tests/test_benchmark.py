@@ -308,6 +308,8 @@ def test_a_difference_is_clear_only_where_it_is(walks: list[Walk]) -> None:
     assert real.rival == "nmn" and real.clear and 0.0 < real.low < real.difference < real.high
     (chance,) = differences(Study(walk, {}, tuple(paired(0.0, 0.05))))
     assert not chance.clear and chance.low < 0.0 < chance.high
+    (few,) = differences(Study(walk, {}, tuple(paired(0.05, 0.001, pieces=5))))
+    assert not few.clear and few.difference > 0.0
     # What makes a piece hard is the same for both, and cancels: unpaired, 36 such pieces could not tell.
     assert real.high - real.low < 0.02
 

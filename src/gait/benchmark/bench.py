@@ -145,10 +145,11 @@ def write_bench(
         *(Row(f"seeds.{method}", bench.study.seeds(method), "-") for method in bench.study.methods),
         *installation(),
     ]
-    summary = (
-        "Five estimators on walks of a simulated Go1 whose links, encoders, motors and IMU are not those they were told"
-        " of. " + ". ".join(verdict(bench)) + "."
+    first = (
+        "Estimators of body velocity on walks of a simulated Go1 whose links, encoders, motors and IMU are not those"
+        " that they were told of."
     )
+    summary = "\n".join([first, *verdict(bench)])
     path = out / "report.html"
     write_report(path, "GAIT benchmark", summary, tables, charts, facts)
     return path

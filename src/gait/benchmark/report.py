@@ -29,7 +29,7 @@ def write_report(
     Args:
         path: of the file.
         title: above everything.
-        summary: what was found, in a paragraph of plain text.
+        summary: what was found, in plain text: a paragraph, and then, in lines of their own, the points of a list.
         tables: each gets a section.
         charts: each gets an interactive plot; their names must differ.
         facts: what made it: settings, versions, fingerprints.
@@ -57,7 +57,7 @@ def report(title: str, summary: str, tables: Sequence[Table], charts: Sequence[C
     main.append(f'<section id="made">\n<h2>How this was made</h2>\n{_facts(facts)}\n</section>')
     return Template(_asset("html")).substitute(
         title=_text(title),
-        summary=_text(summary),
+        summary=_summary(summary),
         style=_asset("css").strip(),
         script=_asset("js").strip() if charts or tables else "",
         contents="\n".join(contents),
@@ -65,6 +65,12 @@ def report(title: str, summary: str, tables: Sequence[Table], charts: Sequence[C
         plots=_json([{**plot(chart), "name": _id(chart.name)} for chart in charts]),
         plotly=f"<script>{_plotly()}</script>" if charts else "",
     )
+
+
+def _summary(summary: str) -> str:
+    first, *points = summary.split("\n")
+    items = "".join(f"<li>{_text(point)}</li>" for point in points)
+    return f"<p>{_text(first)}</p>" + (f"<ul>{items}</ul>" if items else "")
 
 
 def _table(table: Table) -> str:
