@@ -50,7 +50,7 @@ class Method:
 METHODS: dict[str, Method] = {
     "gait": Method("q_des; without it, the weights that do without", "gait-0", "gait-no-targets-0", "gait-dead-leg-0"),
     "gait-flat": Method("q_des", "gait-flat-1"),
-    "nmn": Method("q_des", "nmn-0"),
+    "nmn": Method("q_des", "nmn-2"),
     "iekf": Method("tau, or q_des (with the robot's gains), or foot_force, or contact"),
     "iekf-sr": Method("tau, or q_des (with the robot's gains), or foot_force, or contact"),
 }
