@@ -18,7 +18,7 @@ import numpy as np
 
 from gait import Robot
 from gait.arrays import Array
-from gait.filters.contact_aided import ContactAidedFilter
+from gait.filters import BASELINES, ContactAidedFilter
 from gait.io.atomic import atomic_path
 from gait.sim.collect import CollectConfig, draw_episode
 from gait.sim.episode import RawEpisode, run_episode
@@ -47,7 +47,7 @@ class Study:
                 continue
             noise = draw_episode(config, number)[2]
             log = sense(raw, self.robot, sensors_of("twin", names), noise)
-            estimate = ContactAidedFilter(self.robot).run(log)
+            estimate = ContactAidedFilter(self.robot, BASELINES["iekf"]).run(log)
             squares.append(np.sum((estimate.need("vel_b") - log.vel_b) ** 2, axis=1))
         return float(np.sqrt(np.concatenate(squares).mean()))
 
