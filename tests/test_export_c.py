@@ -19,7 +19,7 @@ from net_samples import random_inputs, random_model
 from gait import Estimator, lie
 from gait.arrays import Array
 from gait.cli import main
-from gait.filters import InvariantEKF
+from gait.filters import InvariantEKF, Options
 from gait.health import FIRST_LEG, Health
 from gait.log import Log
 from gait.nets import Model
@@ -79,7 +79,9 @@ def python_run(predicted: Array, robot: Robot, log: Log) -> dict[str, Array]:
             assert ekf.propagate(gyro, accel, float(log.t[k] - log.t[k - 1]))
             omega = R_bi @ (gyro - ekf.gyro_bias)
             measured = np.ascontiguousarray(R_bi.T @ (velocity + np.cross(omega, arm)))
-            assert ekf.correct_velocity(measured, np.ascontiguousarray(R_bi.T @ np.diag(np.exp(2 * log_std)) @ R_bi))
+            assert ekf.correct_velocity(
+                measured, np.ascontiguousarray(R_bi.T @ np.diag(Options().inflation ** 2 * np.exp(2 * log_std)) @ R_bi)
+            )
         R_wb = np.ascontiguousarray(ekf.R_wb @ R_bi.T)
         vel_w = ekf.vel_w - R_wb @ np.cross(R_bi @ (gyro - ekf.gyro_bias), arm)
         cov = R_wb.T @ ekf.cov[3:6, 3:6] @ R_wb

@@ -125,7 +125,11 @@ def test_all_words_are_escaped_and_all_sections_are_there() -> None:
 def test_a_table_marks_best_and_second_and_shows_the_paper() -> None:
     row = make_report().split("<tbody>")[1].split("</tr>")[0]
     assert re.findall(r"<(b|u)>([0-9.]+)<", row) == [("b", "0.100"), ("u", "0.200")]
-    assert row.count("(0.010)") == 3 and "+200\N{NO-BREAK SPACE}%" in row and row.count('<span class="paper">paper 0.500') == 3
+    assert (
+        row.count("(0.010)") == 3
+        and "+200\N{NO-BREAK SPACE}%" in row
+        and row.count('<span class="paper">paper 0.500') == 3
+    )
 
 
 def test_plotly_comes_along_only_where_there_are_charts() -> None:

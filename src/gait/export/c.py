@@ -163,6 +163,7 @@ def _constants(model: Model, robot: Robot, heads: Heads, folded: Folded | None) 
         "MAX_GAP": options.max_gap,
         "GAP_ACCEL": options.gap_accel,
         "GAP_RATE": options.gap_rate,
+        "VARIANCE_FACTOR": options.inflation**2,
         **LIMITS,
     }
     yield "".join(f"#define {name} ({float(value)!r})\n" for name, value in limits.items())

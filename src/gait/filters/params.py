@@ -59,7 +59,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Options:
-    """How time is made discrete."""
+    """How time is made discrete, and how far a network is believed."""
 
     gravity: float = -9.81
     """z component of gravity in the world, m/s^2."""
@@ -73,6 +73,9 @@ class Options:
     """How hard the body may have accelerated in a gap, m/s^2."""
     gap_rate: float = 1.0
     """How fast it may have turned, rad/s."""
+    inflation: float = 20.0
+    """Factor on the standard deviation that a network claims. A filter takes errors for new ones in every sample, and
+    those of a network last for many. Found by benchmarks/tune_inflation.py on training episodes."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ CLOCK, BROKEN, WHOLE = SAFE + 12, SAFE + 13, SAFE + 14
 SCRATCH = WHOLE + 1
 """Gyro, accelerometer, process noise (10), velocity, its covariance (12) and nine numbers for the output."""
 SETTINGS = SCRATCH + 31
-"""Noise densities (4), gravity, gap_accel, gap_rate, exact_mean, exact_phi, network period, tolerance, hold (8)."""
-MOUNT = SETTINGS + 12
+"""Noise densities (4), gravity, gap_accel, gap_rate, exact_mean, exact_phi, network period, tolerance, hold (8), and
+the factor on the network's variances."""
+MOUNT = SETTINGS + 13
 """Orientation (9) and position (3) of the IMU in the base."""
 START = MOUNT + 12
 """Standard deviations of the state after a start from gravity (15)."""

@@ -112,9 +112,9 @@ class VelocityAided:
         ints[at.TARGETS], ints[at.BY_LEG], ints[at.ATTENTION] = a.targets, a.kind == "gait", attention
         self._robot, self._gravity = robot, options.gravity
         exact = (float(options.exact_mean), float(options.exact_phi))
-        floats[at.SETTINGS : at.SETTINGS + 12] = [
+        floats[at.SETTINGS : at.SETTINGS + 13] = [
             *noise.densities, options.gravity, options.gap_accel, options.gap_rate, *exact,
-            1.0 / model.rate, JITTER / model.rate, limits.hold,
+            1.0 / model.rate, JITTER / model.rate, limits.hold, options.inflation**2,
         ]  # fmt: skip
         floats[at.MOUNT : at.MOUNT + 9] = lie.rotation_from_quat(robot.imu_quat_wxyz).ravel()
         floats[at.MOUNT + 9 : at.MOUNT + 12] = robot.imu_position

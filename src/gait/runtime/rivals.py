@@ -20,7 +20,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.filters import InvariantEKF
+from gait.filters import InvariantEKF, Options
 from gait.nets.model import Model
 from gait.robots import Robot
 from gait.sample import Sample
@@ -38,11 +38,11 @@ class MissingRivalError(GaitError):
 def with_filter(network: Network, rate: float) -> Step:
     """A network and then our filter, which takes its velocity."""
     filter_, cov = InvariantEKF(), np.zeros((3, 3))
-    diagonal = np.einsum("ii->i", cov)
+    diagonal, factor = np.einsum("ii->i", cov), Options().inflation ** 2
 
     def step(sample: Sample) -> None:
         velocity, log_std = network(sample)
-        diagonal[...] = np.exp(2.0 * log_std)
+        diagonal[...] = factor * np.exp(2.0 * log_std)
         filter_.step(sample.gyro, sample.accel, 1.0 / rate, velocity, cov)
 
     return step

@@ -85,9 +85,10 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     v0 = np.float64(predicted[0]) + (w1 * arm[2] - w2 * arm[1])
     v1 = np.float64(predicted[1]) + (w2 * arm[0] - w0 * arm[2])
     v2 = np.float64(predicted[2]) + (w0 * arm[1] - w1 * arm[0])
-    s0 = math.exp(2.0 * np.float64(predicted[3]))
-    s1 = math.exp(2.0 * np.float64(predicted[4]))
-    s2 = math.exp(2.0 * np.float64(predicted[5]))
+    factor = floats[at.SETTINGS + 12]
+    s0 = factor * math.exp(2.0 * np.float64(predicted[3]))
+    s1 = factor * math.exp(2.0 * np.float64(predicted[4]))
+    s2 = factor * math.exp(2.0 * np.float64(predicted[5]))
     for i in range(3):
         velocity[i] = mount[0, i] * v0 + mount[1, i] * v1 + mount[2, i] * v2
         for j in range(3):
