@@ -20,6 +20,7 @@ from gait.cli import main
 from gait.errors import GaitError
 from gait.nets import architecture_of, load_model
 from gait.nets.base import Outputs
+from gait.nets.build import weights_of
 from gait.train import loop
 from gait.train.config import TrainConfig, config_of, read_config, write_config
 from gait.train.episodes import Episode, normaliser
@@ -121,6 +122,19 @@ def test_a_run_leaves_its_files(collection: Path, tmp_path: Path, capsys: pytest
     assert b"validation/velocity_rmse" in events and b"training/loss" in events
     assert main(words) == 1
     assert "--resume" in capsys.readouterr().err
+
+
+def test_a_training_can_go_on_from_a_model(collection: Path, tmp_path: Path) -> None:
+    config = tiny(collection)
+    first = run(config, tmp_path / "first")
+    model = str(tmp_path / "first/model.safetensors")
+    source, legs = loop.open_source(config)
+    began = weights_of(loop.Trainer(replace(config, init=model), source, legs).net)
+    assert same(began, first)
+    after = run(replace(config, init=model), tmp_path / "second")
+    assert not same(after, first) and np.array_equal(after["mean"], first["mean"])
+    with pytest.raises(GaitError, match="is not the network that is to be trained"):
+        loop.Trainer(replace(config, init=model, targets=False), source, legs)
 
 
 def test_the_same_seed_gives_the_same_weights(collection: Path, tmp_path: Path) -> None:

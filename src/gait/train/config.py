@@ -21,6 +21,9 @@ class TrainConfig:
     """Which network: gait, gait-flat or nmn."""
     targets: bool = True
     """Whether the network reads the tracking error q_des - q; without it, it runs on logs that have no q_des."""
+    init: str = ""
+    """A model to go on from, by name or path, instead of fresh weights: one of the same network, such as weights of
+    another robot with as many legs. Its normaliser stays."""
     data: tuple[str, ...] = ("runs/sim/trot",)
     """Folders that `gait sim --sensors exact` filled; each gives the same share of the sequences. Unused with fresh."""
     fresh: bool = False

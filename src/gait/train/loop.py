@@ -54,10 +54,19 @@ class Trainer:
         torch.set_num_threads(1)
         self.config, self.source = config, source
         architecture = architecture_of({**config.architecture, "legs": legs})
-        mean, std = normaliser(source.training, architecture)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(config.seed)
-            self.net: VelocityNet = build(architecture, mean, std)
+        self.net: VelocityNet
+        if config.init:
+            first = load_model(config.init)
+            if first.architecture != architecture:
+                raise GaitError(
+                    f"{config.init} is not the network that is to be trained: give the same settings to both"
+                )
+            self.net = network_of(first).train()
+        else:
+            mean, std = normaliser(source.training, architecture)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(config.seed)
+                self.net = build(architecture, mean, std)
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=config.learning_rate)
         self.history: list[dict[str, Any]] = []
         # Of the code that runs: by the end of a long training the files may have moved on.
