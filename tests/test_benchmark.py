@@ -20,6 +20,7 @@ from gait.benchmark.significance import differences
 from gait.benchmark.study import Study, entrants, run_study
 from gait.benchmark.table import Cell, Line, Table
 from gait.benchmark.tables import paper_tables
+from gait.cli import main
 from gait.evaluate import relative_error, velocity_rmse
 from gait.verbs.demo import SAMPLE
 
@@ -336,3 +337,20 @@ def test_the_verdict_is_made_of_the_numbers(made: Study) -> None:
     found = bench.Bench(made, tuple(paper_tables(made)), tuple(differences(made)), "")
     lines = bench.verdict(found)
     assert any(line.startswith("gait against iekf: better on rubber") for line in lines)
+
+
+def test_the_command_makes_it_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(bench, "QUICK", (replace(QUICK[0], seconds=1.0), replace(QUICK[-1], seconds=2.0)))
+    words = ["bench", "tables", "--quick", "--methods", "gait", "iekf", "--workers", "1", "--json"]
+    folders = ["--test-set", str(tmp_path / "walks"), "--out", str(tmp_path / "out")]
+    assert main([*words, *folders]) == 0
+    names = {row["name"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert {"table1.rubber.full.gait", "walks.trot-to-bound.speed", "difference.rubber.iekf"} <= names
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    tables = {f"tables.{ending}" for ending in ("md", "csv", "tex")}
+    assert written == {*tables, "results.json", "timing.json", "config.json", "figures", "report.html"}
+    assert main(["bench", "tables", "--quick", "--methods", "iekf", *folders]) == 1
+    assert "all methods are compared with gait: add it" in capsys.readouterr().err
