@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import platform
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from sections import DOCS, markdown, paragraph, write_section
 
@@ -72,8 +73,8 @@ def _rest(values: dict[str, float]) -> str:
         texts.append(f"{text}.")
     texts.append(
         f"Measured on {about['cpu']}, {about['cores']} cores, at a load average of {values['load_average']:.1f};"
-        f" Python {platform.python_version()}, numba {about['numba']}, torch {about['torch']}, ONNX Runtime"
-        f" {about['onnxruntime']}, each on one thread."
+        f" Python {platform.python_version()}, numba {version('numba')}, torch {version('torch')}, ONNX Runtime"
+        f" {version('onnxruntime')}, each on one thread."
     )
     return " ".join(texts)
 

@@ -369,7 +369,10 @@ def test_the_twin_keeps_its_own_body_whatever_is_drawn() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"gait": "gallop"}, "unknown gait 'gallop': choose one of stand, walk, trot, bound, pace, pronk, stationary"),
+        (
+            {"gait": "gallop"},
+            "unknown gait 'gallop': choose one of stand, walk, trot, bound, pace, pronk, trot-to-bound, stationary",
+        ),
         ({"terrain": "ice"}, "unknown terrain 'ice': choose one of flat, rubber, slippery, debris, circular, rough"),
         ({"sensors": "best"}, "unknown sensors 'best': choose one of exact, training, twin"),
         ({"feedback": "hope"}, "unknown feedback 'hope': choose one of truth, iekf"),
