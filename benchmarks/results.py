@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import tempfile
-from pathlib import Path
 
 from sections import DOCS, paragraph, write_section
 
@@ -21,6 +19,7 @@ from gait.benchmark.significance import difference_table
 from gait.benchmark.table import Table
 
 PAGE = DOCS / "results.md"
+OUT = DOCS.parent / "runs/bench/docs"
 FIGURES = ("trot-to-bound", "attention-legs", "attention-pronk", "from-above", "slip-error", "calibration")
 
 
@@ -62,10 +61,10 @@ def main() -> None:
         return
     for name, text in texts.items():
         write_section(name, text, PAGE)
-    with tempfile.TemporaryDirectory() as folder:
-        write_bench(bench, Path(folder), {"command": "python benchmarks/results.py"}, course_settings(quick=False))
-        for name in FIGURES:
-            shutil.copyfile(Path(folder) / "figures" / f"{name}.png", DOCS / "images" / f"results-{name}.png")
+    OUT.mkdir(parents=True, exist_ok=True)
+    write_bench(bench, OUT, {"command": "python benchmarks/results.py"}, course_settings(quick=False))
+    for name in FIGURES:
+        shutil.copyfile(OUT / "figures" / f"{name}.png", DOCS / "images" / f"results-{name}.png")
 
 
 if __name__ == "__main__":
