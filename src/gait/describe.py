@@ -17,6 +17,7 @@ from gait.health import Health
 from gait.log import Log
 from gait.record import Record
 from gait.results import Row
+from gait.samples import SAMPLE
 from gait.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ MISSING = "not installed"
 DISTRIBUTION = "gait-estimator"
 _NOT_FOR_USERS = ("dev", "all")
 _REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
-SAMPLE = Path(__file__).with_name("samples") / "go1_trot.npz"
 CHECK_SECONDS, CHECK_RMSE = 2.0, 0.1
 """Part of the sample that the self-check estimates, and the velocity error that it allows, m/s: four times its own."""
 

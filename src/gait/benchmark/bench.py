@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 from gait.benchmark import render
 from gait.benchmark.courses import COURSES, FOLDER, QUICK, UNSEEN, Course, Progress, make_test_set
 from gait.benchmark.side_tables import calibration_table, cost_table, merit_table
@@ -50,11 +48,7 @@ class Bench:
 
     def timing(self) -> list[Row]:
         """Microseconds a sample took inside `run`, median over walks."""
-        return [Row(f"{method}.run_us", _median_step(self.study, method), "us") for method in self.study.methods]
-
-
-def _median_step(study: Study, method: str) -> float:
-    return float(np.median([one.step_us for one in study.scores if one.method == method]))
+        return [Row(f"{method}.run_us", self.study.step_us(method), "us") for method in self.study.methods]
 
 
 def run_bench(
@@ -153,11 +147,6 @@ def write_bench(
     path = out / "report.html"
     write_report(path, "GAIT benchmark", summary, tables, charts, facts)
     return path
-
-
-def section(table: Table) -> str:
-    """A table as a section of a page."""
-    return f"### {render.title(table)}\n\n{render.markdown(table)}\n\n{table.note}"
 
 
 def course_settings(quick: bool) -> list[dict[str, object]]:

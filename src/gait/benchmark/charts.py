@@ -234,10 +234,7 @@ def calibration(study: Study) -> Chart | None:
 def latency_chart(study: Study, latency: Sequence[Row] | None = None) -> Chart | None:
     """How long a step takes, by method and by runtime."""
     panels = []
-    times = {
-        method: float(np.median([one.step_us for one in study.scores if one.method == method]))
-        for method in study.methods
-    }
+    times = {method: study.step_us(method) for method in study.methods}
     if times:
         panels.append(_bars("a whole log at once, by method", times))
     found = {row.name: float(row.value) for row in latency or () if row.unit == "us"}

@@ -53,6 +53,8 @@ class Table:
     """Of columns, where lines have none."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """What people read above a column, where it is not its name."""
+    unranked: tuple[str, ...] = ()
+    """Columns, or first keys of lines, in which less is not better."""
 
     def rank(self, line: Line, column: str) -> int | None:
         """0 for the best, 1 for the second and so on; None where nothing is compared."""
@@ -65,7 +67,7 @@ class Table:
         return None if rivals is None or min(rivals) <= 0.0 else line.cells[column].mean / min(rivals) - 1.0
 
     def _rivals(self, line: Line, column: str) -> list[float] | None:
-        if not self.best:
+        if not self.best or column in self.unranked or line.keys[0] in self.unranked:
             return None
         among = line.cells.values() if self.best == "row" else (one.cells[column] for one in self.lines)
         means = [cell.mean for cell in among if np.isfinite(cell.mean)]

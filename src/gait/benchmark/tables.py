@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from gait.benchmark.courses import GAITS, TERRAINS, UNSEEN
 from gait.benchmark.paper import PAPER
-from gait.benchmark.scores import METRICS, NOTHING, Moments, Score, VelocityScore
+from gait.benchmark.scores import METRICS, NOTHING, Moments
 from gait.benchmark.study import TRAINED_ON_OTHERS, Study
 from gait.benchmark.table import Cell, Line, Table
+from gait.evaluate import mean_std
 
 NETWORK_METHODS = ("gait", "gait-flat", "nmn", "iekf")
 """Columns of Tables I and II; III has no `iekf`."""
@@ -23,16 +25,12 @@ METRIC_NAMES = {"ate_vel": "ATE vel", "ate_rot": "ATE rot", "re_pos": "RE pos", 
 def paper_tables(study: Study) -> list[Table]:
     """Tables I to IV, as far as the study has what they need; and I and II of the filters instead of the networks."""
     tables = [
-        _table1(study, "table1", "Table I: velocity error by terrain", lambda score: score.velocity, _NETWORK_NOTE),
-        _table2(study, "table2", "Table II: velocity error by gait", lambda score: score.velocity, _NETWORK_NOTE),
+        _velocity_table(study, TABLE1, ""),
+        _velocity_table(study, TABLE2, ""),
         _table3(study),
         _table4(study),
-        _table1(
-            study, "table1_filter", "Table I after the filter", lambda score: score.fused, _FILTER_NOTE, ALL_METHODS
-        ),
-        _table2(
-            study, "table2_filter", "Table II after the filter", lambda score: score.fused, _FILTER_NOTE, ALL_METHODS
-        ),
+        _velocity_table(study, TABLE1, "filter"),
+        _velocity_table(study, TABLE2, "filter"),
     ]
     return [table for table in tables if table.lines]
 
@@ -52,47 +50,44 @@ def _present(study: Study, wanted: Sequence[str]) -> tuple[str, ...]:
     return (*(method for method in wanted if method in methods), *extra)
 
 
-def _table1(
-    study: Study,
-    name: str,
-    title: str,
-    part: Callable[[Score], VelocityScore],
-    note: str,
-    wanted: Sequence[str] = NETWORK_METHODS,
-) -> Table:
-    methods, lines = _present(study, wanted), []
-    for terrain in TERRAINS:
-        if terrain not in study.courses:
-            continue
-        for split in ("full", "slip"):
+@dataclass(frozen=True)
+class _Plan:
+    """Tables I and II, which differ in their rows alone."""
+
+    name: str
+    title: str
+    """Number, then what it is of: each stands alone too."""
+    subject: str
+    heads: tuple[str, ...]
+    courses: tuple[str, ...]
+    splits: tuple[str, ...]
+    more: str = ""
+    """At the end of the title."""
+
+
+TABLE1 = _Plan("table1", "Table I", "velocity error by terrain", ("terrain", "split"), TERRAINS, ("full", "slip"))
+TABLE2 = _Plan("table2", "Table II", "velocity error by gait", ("gait",), GAITS, ("full",), ", trained on trot only")
+
+
+def _velocity_table(study: Study, plan: _Plan, after: str) -> Table:
+    """Velocity errors as the paper compares them, or after the `filter` for every method."""
+    name = f"{plan.name}_{after}" if after else plan.name
+    what = f" after the {after}" if after else f": {plan.subject}"
+    methods, lines = _present(study, ALL_METHODS if after else NETWORK_METHODS), []
+    for course in plan.courses:
+        for split in plan.splits:
+            keys = (course, split)[: len(plan.heads)]
             cells = {}
             for method in methods:
-                moments = [getattr(part(one), split) for one in study.of(method, terrain)]
-                values = [moment.rms for moment in moments if moment.count]
-                if values:
-                    cells[method] = _cell(values, name, terrain, split, method)
+                scores = [one.fused if after else one.velocity for one in study.of(method, course)]
+                moments: list[Moments] = [getattr(one, split) for one in scores]
+                if values := [moment.rms for moment in moments if moment.count]:
+                    cells[method] = _cell(values, name, *keys, method)
             if cells:
-                lines.append(Line((terrain, split), (terrain, split), "m/s", cells))
-    return Table(name, title, note, ("terrain", "split"), methods, tuple(lines))
-
-
-def _table2(
-    study: Study,
-    name: str,
-    title: str,
-    part: Callable[[Score], VelocityScore],
-    note: str,
-    wanted: Sequence[str] = NETWORK_METHODS,
-) -> Table:
-    methods, lines = _present(study, wanted), []
-    for gait in GAITS:
-        if gait in study.courses:
-            cells = {
-                method: _cell([part(one).full.rms for one in study.of(method, gait)], name, gait, method)
-                for method in methods
-            }
-            lines.append(Line((gait,), (f"{gait} (unseen)" if gait in UNSEEN else gait,), "m/s", cells))
-    return Table(name, f"{title}, trained on trot only", note, ("gait",), methods, tuple(lines))
+                label = f"{course} (unseen)" if course in UNSEEN else course
+                lines.append(Line(keys, (label, *keys[1:]), "m/s", cells))
+    note = _FILTER_NOTE if after else _NETWORK_NOTE
+    return Table(name, f"{plan.title}{what}{plan.more}", note, plan.heads, methods, tuple(lines))
 
 
 def _table3(study: Study) -> Table:
@@ -106,9 +101,8 @@ def _table3(study: Study) -> Table:
             if by_gait and all(by_gait):
                 # Each gait counts the same, however many runs it has.
                 means = [np.mean([one.velocity.full.rms for one in some]) for some in by_gait]
-                spread = [one.velocity.full.rms for some in by_gait for one in some]
-                std = float(np.std(spread, ddof=1)) if len(spread) > 1 else float("nan")
-                cells[method] = Cell(float(np.mean(means)), std, PAPER["table3"].get(f"{gaits}.{method}"))
+                spread = mean_std([one.velocity.full.rms for some in by_gait for one in some])
+                cells[method] = Cell(float(np.mean(means)), spread.std, PAPER["table3"].get(f"{gaits}.{method}"))
                 seen.append(method)
         if cells:
             labels = (gaits.replace("-", " + "), " + ".join(tests))
@@ -158,5 +152,5 @@ def _mean_cell(parts: Sequence[Moments], metric: str, method: str) -> Cell:
 
 
 def _cell(values: Sequence[float], table: str, *keys: str) -> Cell:
-    std = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-    return Cell(float(np.mean(values)), std, PAPER.get(table, {}).get(".".join(keys)))
+    over = mean_std(values)
+    return Cell(over.mean, over.std, PAPER.get(table, {}).get(".".join(keys)))

@@ -17,6 +17,7 @@ from gait.benchmark.study import Study, run_study
 from gait.benchmark.table import Cell, Line, Table
 from gait.errors import GaitError
 from gait.estimator import METHODS, Estimator
+from gait.evaluate import mean_std
 from gait.log import MAX_GAP, Log
 from gait.results import Row
 
@@ -35,7 +36,8 @@ BRIEF = ("velocity_rmse", "re_pos_5s", "step")
 """What fits a glance."""
 WIDE = tuple(name for name in FIGURES if name != "ate_vel")
 """What a table has: the absolute error of the velocity is the velocity error by another name (docs/metrics.md)."""
-_NEUTRAL = "coverage_vel_2sigma"
+UNRANKED = ("coverage_vel_2sigma",)
+"""What should be 0.95, and not as small as can be."""
 MOST_SHOWN = 4
 """Logs that have plots of their own: with more, a report grows too large to open."""
 NOTE = (
@@ -44,13 +46,6 @@ NOTE = (
     " of the velocity errors inside two predicted standard deviations, 0.95 would be honest. A step: time one sample"
     " takes."
 )
-
-
-class WalkTable(Table):
-    """A table in which less is better, but not of what should be 0.95."""
-
-    def _rivals(self, line: Line, column: str) -> list[float] | None:
-        return None if _NEUTRAL in (column, line.keys[0]) else super()._rivals(line, column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +150,8 @@ def _cells(scores: Sequence[Score]) -> dict[str, Cell]:
     found = [figures(one) for one in scores]
     shared = [name for name in FIGURES if all(name in one for one in found)]
     values = {name: [one[name] for one in found] for name in shared}
-    return {
-        name: Cell(float(np.mean(some)), float(np.std(some, ddof=1)) if len(some) > 1 else float("nan"))
-        for name, some in values.items()
-    }
+    over_logs = {name: mean_std(some) for name, some in values.items()}
+    return {name: Cell(one.mean, one.std) for name, one in over_logs.items()}
 
 
 def _by_method(study: Study) -> dict[str, dict[str, Cell]]:
@@ -182,7 +175,7 @@ def walk_table(study: Study, columns: Sequence[str] = WIDE, title: str = "Method
     note = f"{NOTE} Mean (standard deviation) over {count} logs." if count > 1 else NOTE
     words = {name: label for name, (label, _) in FIGURES.items()}
     units = {name: unit for name, (_, unit) in FIGURES.items()}
-    return WalkTable("methods", title, note, ("method",), there, tuple(lines), "column", units, words)
+    return Table("methods", title, note, ("method",), there, tuple(lines), "column", units, words, UNRANKED)
 
 
 def mean_table(study: Study, title: str) -> Table:
@@ -193,7 +186,7 @@ def mean_table(study: Study, title: str) -> Table:
         label, unit = FIGURES[name]
         if cells := {method: some[name] for method, some in means.items() if name in some}:
             lines.append(Line((name,), (label,), "share" if unit == "-" else unit, cells))
-    return WalkTable("means", title, NOTE, ("rms error",), tuple(study.methods), tuple(lines))
+    return Table("means", title, NOTE, ("rms error",), tuple(study.methods), tuple(lines), unranked=UNRANKED)
 
 
 def log_table(study: Study) -> Table:
@@ -207,7 +200,8 @@ def log_table(study: Study) -> Table:
             lines.append(Line((name, course), (label, course), mean.unit, cells))
         lines.append(Line((name, "mean"), (label, "mean"), mean.unit, mean.cells))
     note = "As above, log by log; the mean with its standard deviation over logs."
-    return WalkTable("logs", "Log by log", note, ("figure", "log"), tuple(study.methods), tuple(lines))
+    methods = tuple(study.methods)
+    return Table("logs", "Log by log", note, ("figure", "log"), methods, tuple(lines), unranked=UNRANKED)
 
 
 def plots_of(study: Study) -> list[Chart]:

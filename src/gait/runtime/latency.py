@@ -36,9 +36,9 @@ from gait.results import Row
 from gait.runtime import rivals
 from gait.runtime.rivals import MissingRivalError, Step
 from gait.sample import Sample
+from gait.samples import SAMPLE
 from gait.timing import Burst, burst_medians, paced
 
-SAMPLE = Path(__file__).parents[1] / "samples/go1_trot.npz"
 BURST = 0.002
 """Seconds of a burst: shorter than a time slice, so that on a busy machine most of them are left alone."""
 STARTS = 3

@@ -7,6 +7,18 @@ from contextlib import contextmanager
 
 
 @contextmanager
+def status(show: bool, words: str) -> Iterator[None]:
+    """A line on a terminal for as long as it takes; nothing if it is not to be shown."""
+    if not show:
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(words):
+        yield
+
+
+@contextmanager
 def share_bar(show: bool, first: str) -> Iterator[Callable[[str, float], None]]:
     """A bar that is told what is being done and which share of it is done; nothing if it is not to be shown."""
     if not show:

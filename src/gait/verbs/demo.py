@@ -7,10 +7,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from gait.samples import SAMPLE
 from gait.verbs import Common, Outcome, report_file
 from gait.verbs.bars import share_bar
 
-SAMPLE = Path(__file__).parents[1] / "samples/go1_trot.npz"
 ROWS = ("velocity_rmse", "re_pos_5s", "re_rot_5s", "step")
 """Of each method, for machines."""
 

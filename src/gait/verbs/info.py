@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -13,6 +11,7 @@ from typing import Optional
 from tyro.conf import Positional
 
 from gait.verbs import Common, Outcome
+from gait.verbs.bars import status
 
 
 @dataclass(frozen=True)
@@ -27,25 +26,14 @@ class Options(Common):
     """A log or trajectory (npz, csv, tum), or a model (safetensors)."""
 
 
-@contextmanager
-def _checking(show: bool) -> Iterator[None]:
-    """A line on a terminal for as long as it takes."""
-    if not show:
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("trying the estimator; the first time this compiles for about a minute"):
-        yield
-
-
 def run(options: Options) -> Outcome:
     """Describe the file or the installation."""
     from gait import describe
 
     if options.path is None:
         rows = describe.installation()
-        with _checking(sys.stderr.isatty() and not options.json):
+        words = "trying the estimator; the first time this compiles for about a minute"
+        with status(sys.stderr.isatty() and not options.json, words):
             rows += describe.self_check()
         return Outcome(rows, title="This installation", next="gait demo")
     from gait.io import open_any

@@ -15,12 +15,15 @@ from gait.errors import GaitError
 from gait.results import Row
 from gait.sim.plan import CollectConfig
 from gait.verbs import Common, Outcome
+from gait.verbs.bars import status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gait.sim.arrows import Velocities
     from gait.sim.collect import Progress
+
+STARTING = "starting; the first time this compiles for about half a minute"
 
 
 @dataclass(frozen=True)
@@ -45,25 +48,13 @@ class Options(Common, CollectConfig):
 
     def __post_init__(self) -> None:
         """Check the settings, which loads the simulator; say so, since the first time it has to be compiled."""
-        with _starting(sys.stderr.isatty() and not self.json):
+        with status(sys.stderr.isatty() and not self.json, STARTING):
             super().__post_init__()
             import gait.sim.collect  # noqa: F401
         if self.estimate and self.render is None:
             raise GaitError("--estimate is for pictures: say where to draw with --render walk.gif")
         if not 0.05 <= self.speed <= 4.0:
             raise GaitError(f"speed must lie between 0.05 and 4, got {self.speed:g}")
-
-
-@contextmanager
-def _starting(show: bool) -> Iterator[None]:
-    """A line on a terminal for as long as it takes."""
-    if not show:
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting; the first time this compiles for about half a minute"):
-        yield
 
 
 def run(options: Options) -> Outcome:
@@ -133,7 +124,7 @@ def _draw(config: CollectConfig, options: Options, path: Path, show: bool) -> li
 
 def _velocities(config: CollectConfig, method: str, show: bool) -> Velocities:
     """What a method estimates in the first episode, which is simulated for it; drawing then repeats the same steps."""
-    with _starting(show):
+    with status(show, STARTING):
         from gait.estimator import Estimator
         from gait.sim.arrows import Velocities
         from gait.sim.collect import draw_episode, episode_feedback
