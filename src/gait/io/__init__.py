@@ -8,11 +8,25 @@ from gait.errors import GaitError
 from gait.io.csv import Csv, read_csv
 from gait.io.format import Format, reason
 from gait.io.npz import Npz
+from gait.io.reading import Notes, Reading
 from gait.io.tum import Tum
 from gait.log import Log
+from gait.read_options import ReadOptions
 from gait.trajectory import Trajectory
 
-__all__ = ["FORMATS", "Format", "format_for", "open_any", "open_log", "open_trajectory", "read_csv", "save"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "ReadOptions",
+    "Reading",
+    "format_for",
+    "open_any",
+    "open_log",
+    "open_trajectory",
+    "read",
+    "read_csv",
+    "save",
+]
 
 FORMATS: tuple[Format, ...] = (Npz(), Csv(), Tum())
 """Every format, in the order in which a file is offered to them."""
@@ -20,36 +34,42 @@ FORMATS: tuple[Format, ...] = (Npz(), Csv(), Tum())
 _HEAD = 65536
 
 
-def open_log(path: str | Path) -> Log:
+def open_log(path: str | Path, options: ReadOptions | None = None) -> Log:
     """Read a Log from a file of any known format.
 
     Args:
         path: a native `.npz` or a CSV file.
+        options: what to say where guessing is not enough; see `gait info` for what was guessed.
 
     Raises:
         GaitError: if there is no such file, or it holds something else.
     """
-    record = open_any(path)
-    if not isinstance(record, Log):
-        raise GaitError(f"{path} holds a Trajectory, not a Log: give a file with IMU and joint data")
-    return record
+    return read(path, options).log
 
 
 def open_trajectory(path: str | Path) -> Trajectory:
     """Read a Trajectory from a native `.npz`, a CSV or a TUM file."""
-    record = open_any(path)
-    if not isinstance(record, Trajectory):
-        raise GaitError(f"{path} holds a Log, not a Trajectory: give the output of an estimator")
-    return record
+    return read(path).trajectory
 
 
-def open_any(path: str | Path) -> Log | Trajectory:
+def open_any(path: str | Path, options: ReadOptions | None = None) -> Log | Trajectory:
     """Read whatever a file holds."""
-    path = Path(path)
+    return read(path, options).record
+
+
+def read(path: str | Path, options: ReadOptions | None = None) -> Reading:
+    """Read whatever a file holds, with notes on what was guessed.
+
+    Args:
+        path: a file of any format in `FORMATS`.
+        options: what to say where guessing is not enough.
+    """
+    path, options, notes = Path(path), options or ReadOptions(), Notes()
     head = _head(path)
     for candidate in FORMATS:
         if candidate.matches(head):
-            return candidate.read(path)
+            record = candidate.read(path, options, notes)
+            return Reading(record, str(path), tuple(notes.lines), tuple(notes.streams))
     known = ", ".join(candidate.name for candidate in FORMATS)
     raise GaitError(f"{path} is in no format that gait knows ({known}): see docs/log.md for how to convert it")
 

@@ -14,8 +14,10 @@ from gait.errors import GaitError
 from gait.fields import AXES, Field, Labels, refuse_unknown
 from gait.io import clock, table
 from gait.io.atomic import atomic_path
-from gait.io.format import build, header, parse_header
+from gait.io.format import DEFAULTS, build, header, in_order, parse_header
+from gait.io.reading import Notes
 from gait.log import Log
+from gait.read_options import ReadOptions
 from gait.record import Record
 from gait.trajectory import Trajectory
 
@@ -40,9 +42,9 @@ class Csv:
         names = first.split(_separator(first))
         return len(names) > 1 and any(name.strip() and not table.is_number(name) for name in names)
 
-    def read(self, path: Path) -> Log | Trajectory:
+    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log | Trajectory:
         """Read a Log or a Trajectory; see `read_csv` for files with other column names."""
-        return read_csv(path)
+        return in_order(read_csv(path), options)
 
     def write(self, record: Log | Trajectory, path: Path) -> None:
         """Write a header for gait in a comment, the names of the columns, and a line for each row."""

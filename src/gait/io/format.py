@@ -10,12 +10,16 @@ from typing import Any, Protocol
 from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.fields import refuse_unknown
+from gait.io.reading import Notes
 from gait.log import Log
+from gait.read_options import ReadOptions
 from gait.record import Record
 from gait.trajectory import Trajectory
 
 VERSION = 1
 """Version of the native layout; a file of a later one is refused with a word on upgrading."""
+
+DEFAULTS = ReadOptions()
 
 KINDS: dict[str, type[Log] | type[Trajectory]] = {"log": Log, "trajectory": Trajectory}
 
@@ -30,8 +34,8 @@ class Format(Protocol):
     def matches(self, head: bytes) -> bool:
         """Whether a file that begins like this is of the format."""
 
-    def read(self, path: Path) -> Log | Trajectory:
-        """Read a file; anything wrong with it is a GaitError of one sentence."""
+    def read(self, path: Path, options: ReadOptions = ..., notes: Notes | None = ...) -> Log | Trajectory:
+        """Read a file; anything wrong with it is a GaitError of one sentence, anything guessed goes to the notes."""
 
     def write(self, record: Log | Trajectory, path: Path) -> None:
         """Write a file, whole or not at all."""
@@ -70,6 +74,11 @@ def build(
         return kind(**given)
     except GaitError as error:
         raise GaitError(f"{where}: {error}") from None
+
+
+def in_order(record: Log | Trajectory, options: ReadOptions) -> Log | Trajectory:
+    """A Log with its joints in the order of the robot that the options name, if they name one."""
+    return record.reorder(options.robot) if isinstance(record, Log) and options.robot is not None else record
 
 
 def reason(error: OSError) -> str:

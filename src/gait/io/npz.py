@@ -11,8 +11,10 @@ from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.io import clock
 from gait.io.atomic import atomic_path
-from gait.io.format import build, header, parse_header, reason
+from gait.io.format import DEFAULTS, build, header, in_order, parse_header, reason
+from gait.io.reading import Notes
 from gait.log import Log
+from gait.read_options import ReadOptions
 from gait.trajectory import Trajectory
 
 
@@ -26,12 +28,12 @@ class Npz:
         """A zip archive."""
         return head.startswith(b"PK")
 
-    def read(self, path: Path) -> Log | Trajectory:
+    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log | Trajectory:
         """Read a Log or a Trajectory that gait wrote."""
         arrays = _load(path)
         kind, metadata = parse_header(str(arrays.pop("header")), str(path))
         arrays["t"] = clock.unpack(arrays, str(path))
-        return build(kind, arrays, metadata, str(path))
+        return in_order(build(kind, arrays, metadata, str(path)), options)
 
     def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
         """Write every array and the header. Compressing noise is slow and gains little, so it is not the default."""

@@ -9,7 +9,10 @@ import numpy as np
 from gait.errors import GaitError
 from gait.io import table
 from gait.io.atomic import atomic_path
+from gait.io.format import DEFAULTS
+from gait.io.reading import Notes
 from gait.log import Log
+from gait.read_options import ReadOptions
 from gait.trajectory import Trajectory
 
 _COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
@@ -29,7 +32,7 @@ class Tum:
         except ValueError:
             return False
 
-    def read(self, path: Path) -> Trajectory:
+    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Trajectory:
         """Read a trajectory; its velocity is the central difference of the positions."""
         path = Path(path)
         values = table.parse(path, table.read_text(path).splitlines(), 0, _COLUMNS, None)

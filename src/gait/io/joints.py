@@ -1,0 +1,186 @@
+"""Which joint is which: the names in a log or a message against those of a robot.
+
+Everybody names joints in a way of their own: `FR_hip_joint`, `go1/FR_hip`, `RF_HAA`, `front_right_abduction`, `fr.hx`.
+Rules are tried from the strict to the lenient, and one of them must fit all joints of the robot, each with one name;
+so a name is never taken for two joints, nor half of the robot matched by chance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gait.errors import GaitError
+
+Names = Sequence[str]
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_NOISE = {"joint", "leg", "motor", "link", "actuator", "j"}
+
+_FRONT, _REAR = {"f", "front", "fore"}, {"h", "b", "rear", "hind", "back"}
+_LEFT, _RIGHT = {"l", "left"}, {"r", "right"}
+# Two letters in either order; R is rear only where the other letter says the side, and RR both.
+_LEGS = {
+    **dict.fromkeys(("fr", "rf"), "FR"),
+    **dict.fromkeys(("fl", "lf"), "FL"),
+    **dict.fromkeys(("rr", "hr", "rh", "br", "rb"), "RR"),
+    **dict.fromkeys(("rl", "lr", "hl", "lh", "bl", "lb"), "RL"),
+}
+_ABDUCTION = {"haa", "abad", "abd", "abduction", "abductor", "hx", "hipx", "hipaa", "roll", "aa", "x"}
+_LINKS = {
+    **dict.fromkeys(("hip", "haa", "abad", "abd", "abduction", "abductor", "hx", "hipx", "hipaa", "0"), "hip"),
+    **dict.fromkeys(("thigh", "hfe", "hy", "hipy", "hipfe", "upper", "femur", "1"), "thigh"),
+    **dict.fromkeys(("calf", "kfe", "kn", "knee", "shank", "shin", "lower", "tibia", "2"), "calf"),
+}
+
+
+@dataclass(frozen=True)
+class JointMap:
+    """Where each joint of a robot is found."""
+
+    index: tuple[int, ...]
+    """For each joint of the robot, its place in the log."""
+    note: str
+    """How it was found, in words; empty if the names were the robot's own, in its order."""
+
+
+def match_joints(theirs: Names, ours: Names, given: str | None = None) -> JointMap:
+    """Find the joints of a robot among the names of a log or a message.
+
+    Args:
+        theirs: names in the log, in its order; names it has beyond those of the robot do not matter.
+        ours: names of the robot's joints, `Robot.joint_names`.
+        given: what the user says, as `ReadOptions.joint_names`: pairs `theirs=ours`, or ours in their order.
+
+    Raises:
+        GaitError: if no rule fits all joints; the message has the option to type.
+    """
+    theirs, ours = list(theirs), list(ours)
+    pairs = _pairs(given, theirs, ours)
+    wanted = [name for name in ours if name not in pairs]
+    left = [name for name in theirs if name not in pairs.values()]
+    for key, our_key, words in _RULES:
+        found = _by_key(left, wanted, key, our_key)
+        if found is not None:
+            names = {**pairs, **found}
+            return JointMap(tuple(theirs.index(names[name]) for name in ours), _note(names, ours, theirs, words))
+    raise GaitError(_complaint(theirs, ours, pairs))
+
+
+def _same(name: str) -> object:
+    return name
+
+
+def _plain(name: str) -> object:
+    """Letters alone, without a name space before or `joint` after them."""
+    tail = re.split(r"[/:]", name)[-1]
+    return "".join(word for word in _words(tail) if word not in _NOISE) or None
+
+
+def _meaning(name: str, hip: str = "hip") -> object:
+    """Leg and link, where a name says both and says them once; `hip` is what the bare word hip stands for."""
+    words = [word for word in _words(name) if word not in _NOISE]
+    legs = {_LEGS[word] for word in words if word in _LEGS}
+    ends = {end for end, group in (("F", _FRONT), ("R", _REAR)) if group & set(words)}
+    sides = {side for side, group in (("L", _LEFT), ("R", _RIGHT)) if group & set(words)}
+    if not legs and len(ends) == 1 and len(sides) == 1:
+        legs = {ends.pop() + sides.pop()}
+    links = {_LINKS[word] for word in words if word in _LINKS}
+    if links == {"hip"} and not _ABDUCTION & set(words):
+        links = {hip}
+    if "hip" in links and {"pitch", "flexion", "fe", "y"} & set(words):
+        links = (links - {"hip"}) | {"thigh"}
+    if len(links) > 1:
+        # A number beside a word is a count, not a link.
+        links = {_LINKS[word] for word in words if word in _LINKS and not word.isdigit()}
+    return (legs.pop(), links.pop()) if len(legs) == len(links) == 1 else None
+
+
+def _meaning_beside_abduction(name: str) -> object:
+    """The same where abduction has a name of its own: abad, hip, knee are hip, thigh, calf."""
+    return _meaning(name, hip="thigh")
+
+
+_Key = Callable[[str], object]
+_RULES: tuple[tuple[_Key, _Key, str], ...] = (
+    (_same, _same, ""),
+    (_plain, _plain, "but for prefixes and the word joint"),
+    (_meaning, _meaning, "by what their names mean"),
+    (_meaning_beside_abduction, _meaning, "by what their names mean (hip is the thigh joint)"),
+)
+"""How to look at their names and at ours, from the strict to the lenient."""
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+def _by_key(theirs: Names, ours: Names, key: _Key, our_key: _Key) -> dict[str, str] | None:
+    """Their name for each of ours, if every one of ours has exactly one."""
+    places: dict[object, list[str]] = {}
+    for name in theirs:
+        places.setdefault(key(name), []).append(name)
+    places.pop(None, None)
+    found = {name: places.get(our_key(name), []) for name in ours}
+    if any(len(names) != 1 for names in found.values()):
+        return None
+    chosen = {name: names[0] for name, names in found.items()}
+    return chosen if len(set(chosen.values())) == len(chosen) else None
+
+
+def _pairs(given: str | None, theirs: Names, ours: Names) -> dict[str, str]:
+    """What the user said, as their name for each of ours."""
+    if not given:
+        return {}
+    items = [item.strip() for item in given.split(",") if item.strip()]
+    if not any("=" in item for item in items):
+        if len(items) != len(theirs):
+            raise GaitError(
+                f"--joint-names has {len(items)} names but there are {len(theirs)} joints: give one for each, in the"
+                " order of the log"
+            )
+        pairs = dict(zip(items, theirs, strict=True))
+    else:
+        pairs = {}
+        for item in items:
+            name, _, target = item.partition("=")
+            pairs[target.strip()] = name.strip()
+    unknown = [name for name in pairs.values() if name not in theirs]
+    if unknown:
+        raise GaitError(
+            f"--joint-names speaks of '{unknown[0]}', which the log has not: its joints are {', '.join(theirs)}"
+        )
+    strangers = [name for name in pairs if name not in ours]
+    if strangers and any("=" in item for item in items):
+        raise GaitError(
+            f"--joint-names speaks of '{strangers[0]}', which the robot has not: its joints are {', '.join(ours)}"
+        )
+    return {name: pairs[name] for name in ours if name in pairs}
+
+
+def _note(names: Mapping[str, str], ours: Names, theirs: Names, words: str) -> str:
+    if words:
+        first = next((name for name in ours if names[name] != name), ours[0])
+        return f"joints matched {words}, such as {names[first]} for {first}"
+    if [names[name] for name in ours] == list(theirs):
+        return ""
+    extra = len(theirs) - len(ours)
+    return "joints put into the order of the robot" + (f", {extra} more left out" if extra > 0 else "")
+
+
+def _complaint(theirs: Names, ours: Names, pairs: Mapping[str, str]) -> str:
+    """What is not found, and the option to type: pairs for what is missing, in the order in which it stands."""
+    listed = ", ".join(theirs) if theirs else "none with a name"
+    if len(theirs) < len(ours):
+        return (
+            f"the robot has {len(ours)} joints but the log has {len(theirs)} ({listed}): choose another topic with"
+            " --joints, or another --robot"
+        )
+    meant = [_meaning(name) for name in theirs]
+    sure = {meaning for meaning in meant if meaning is not None and meant.count(meaning) == 1}
+    missing = [name for name in ours if name not in pairs and _meaning(name) not in sure] or list(ours)
+    known = {_meaning(name) for name in ours} & sure
+    free = [name for name in theirs if name not in pairs.values() and _meaning(name) not in known]
+    typed = ",".join(f"{name}={target}" for name, target in zip(free, missing, strict=False))
+    return f"cannot tell which joint is {missing[0]} among {listed}: say so, if it is so, with --joint-names '{typed}'"
