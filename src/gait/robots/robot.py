@@ -107,6 +107,16 @@ class Robot:
             raise GaitError(f"robot file {path} is not valid YAML{line}: correct its syntax") from None
         return _parse(tree, str(path))
 
+    @staticmethod
+    def of(tree: object, source: str) -> Robot:
+        """The robot of a description that is at hand already, as a YAML file would hold it.
+
+        Args:
+            tree: the description.
+            source: where it comes from, for messages.
+        """
+        return _parse(tree, source)
+
     @property
     def num_legs(self) -> int:
         """How many legs the robot has."""

@@ -25,12 +25,14 @@ from gait.sim.controller import rigid_body
 from gait.sim.gaits import AIRBORNE
 from gait.sim.handled import HandledLegs
 from gait.sim.mpc import GRAVITY
+from gait.sim.proportions import Proportions
 from gait.sim.world import TIMESTEP, stand_state
 
 __all__ = ["AIRBORNE", "Hand", "HandledLegs"]
 
 MAX_FORCE, MAX_TORQUE = 450.0, 40.0
-"""Newtons and newton metres: what two strong arms can do to a robot of 12 to 14 kg for a moment."""
+"""Newtons and newton metres: what two strong arms can do to a robot of 12 to 14 kg for a moment. A robot of another
+size has somebody of that size beside it."""
 HOME = 2.5
 """Metres from the start beyond which the robot is carried back, since some terrains end."""
 _A1, _A2 = "float64[::1]", "float64[:, ::1]"
@@ -119,10 +121,13 @@ class Hand:
         """
         self._model, self._data, self._period, self._legs, self._rng = model, data, period, legs, rng
         self._base = model.body(robot.base_link).id
+        self._size = Proportions.of(robot)
         self._mass = float(model.body_subtreemass[self._base])
         self._standing = float(stand_state(robot)[2])
         _, inertia = rigid_body(robot, robot.q_stand)
-        self._inertia = np.ascontiguousarray(np.diag(inertia))
+        # The hand pulls as at a Go1, and what comes out is made as large as the robot.
+        self._inertia = np.ascontiguousarray(np.diag(inertia)) / self._size.inertia
+        self._larger = np.repeat([self._size.mass, self._size.inertia], 3)
         self._goal, self._sway, self._target = np.zeros(6), np.zeros((3, 6)), np.zeros(11)
         self._grasp = np.zeros(9)
         self._wrench: Array = data.xfrc_applied[self._base]
@@ -140,6 +145,7 @@ class Hand:
             pull(
                 data.qpos, data.qvel, self._goal, self._sway, self._grasp, self._inertia, self._target, self._wrench
             )  # fmt: skip
+            self._wrench *= self._larger
         mujoco.mj_step(model, data)
 
     def _tell(self) -> Iterator[None]:
@@ -248,7 +254,9 @@ class Hand:
             self._let_go()
         pushed, duration = rng.uniform(0.0, 2.0 * seconds), rng.uniform(0.05, 0.3)
         angle, impulse = rng.uniform(-math.pi, math.pi), rng.uniform(1.0, 8.0)
-        push = impulse / duration * np.array([math.cos(angle), math.sin(angle), rng.uniform(-0.3, 0.5)])
+        push = (
+            self._size.mass * impulse / duration * np.array([math.cos(angle), math.sin(angle), rng.uniform(-0.3, 0.5)])
+        )
         lying = 0.0
         for now in self._steps(seconds):
             self._wrench[:3] = push if pushed <= now < pushed + duration else 0.0
@@ -269,7 +277,8 @@ class Hand:
         place, turn = rng.uniform(8.0, 22.0), rng.uniform(7.0, 14.0)
         damping = 2.0 * rng.uniform(0.6, 1.1, 2) * (place, turn)
         self._grasp[:] = (
-            place**2, damping[0], turn**2, damping[1], self._mass, 0.2, 1.0, 1.0 / ramp, rng.uniform(4.0, 12.0)
+            place**2, damping[0], turn**2, damping[1], self._mass / self._size.mass, 0.2, 1.0, 1.0 / ramp,
+            rng.uniform(4.0, 12.0),
         )  # fmt: skip
         w, x, y, z = qpos[3:7]
         yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))

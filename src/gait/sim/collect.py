@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
-from gait import robots
 from gait._version import __version__
 from gait.errors import GaitError
 from gait.robots import Robot
@@ -26,10 +24,12 @@ from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, rob
 from gait.sim.feedback import feedback_of
 from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
 from gait.sim.plan import CollectConfig
+from gait.sim.proportions import Proportions
 from gait.sim.sensors import sense
-from gait.sim.store import ROBOT_DIGEST, Store
+from gait.sim.store import ROBOT_DIGEST, Store, write_robot
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
 from gait.sim.twin import body_of, sensors_of
+from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
 
 DEBRIS_LENGTH = 2.4
@@ -74,11 +74,16 @@ def draw_episode(
     They depend on the collection's seed, the episode's number and the attempt only, never on the episodes before.
     """
     root = np.random.SeedSequence(config.seed, spawn_key=(number, attempt))
-    settings, physics, noise = root.spawn(3)
+    settings, physics, noise, body = root.spawn(4)
     rng = np.random.default_rng(settings)
     gait, later = TRANSITIONS.get(subject := _subject(config, number), (subject, ""))
+    variant = None
+    if config.random_robots:
+        name = f"{Robot.load(config.robot).name}-{config.seed}-{number}"
+        variant = draw_variant(np.random.default_rng(body), name)
     base = EpisodeConfig(
         robot=config.robot,
+        variant=variant,
         gait=gait,
         terrain=config.terrain,
         seconds=config.seconds,
@@ -90,7 +95,8 @@ def draw_episode(
     if later:
         quicker = find_gait(gait).period / find_gait(later).period
         episode = replace(episode, commands=change_gait(episode.commands, config.seconds / 2.0, later, quicker))
-    return body_of(config.sensors, episode), int(physics.generate_state(1)[0]), np.random.default_rng(noise)
+    episode = Proportions.of(episode_robot(episode)).episode(body_of(config.sensors, episode))
+    return episode, int(physics.generate_state(1)[0]), np.random.default_rng(noise)
 
 
 def _subject(config: CollectConfig, number: int) -> str:
@@ -119,13 +125,19 @@ def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command
     if episode.terrain == "debris":
         turns = np.arange(0.0, episode.seconds, DEBRIS_LENGTH / speed)
         return tuple(Command(start=float(start), vx=speed * (-1.0) ** i) for i, start in enumerate(turns))
-    return random_schedule(rng, episode.seconds, 1.0 / find_gait(episode.gait).period)
+    schedule = random_schedule(rng, episode.seconds, 1.0 / find_gait(episode.gait).period)
+    return Proportions.of(episode_robot(episode)).commands(schedule)
 
 
-def episode_feedback(config: CollectConfig, seed: int) -> Feedback | None:
+def episode_robot(episode: EpisodeConfig) -> Robot:
+    """The robot that walks in an episode, as it is described."""
+    return robot_of(episode.robot, episode.variant)
+
+
+def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -> Feedback | None:
     """The estimator in the loop of one episode; None feeds the truth to the controller."""
     sensors = sensors_of(config.sensors)
-    return feedback_of(config.feedback, robot_of(config.robot), sensors, np.random.default_rng(seed))
+    return feedback_of(config.feedback, episode_robot(episode), sensors, np.random.default_rng(seed))
 
 
 def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict[str, Any], float]:
@@ -137,7 +149,7 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
     simulated = 0.0
     for attempt in range(MAX_ATTEMPTS):
         episode, seed, noise = draw_episode(config, number, attempt)
-        raw = run_episode(episode, seed, episode_feedback(config, seed))
+        raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
         simulated += episode.settle + float(raw.t[-1])
         if raw.fell_at is None or config.keep_falls:
             break
@@ -149,8 +161,14 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
     where = f"seed {config.seed}, episode {number}, attempt {attempt}"
     walked = config.gait if config.gait in TRANSITIONS else episode.gait
     source = f"gait sim: {walked} on {episode.terrain}, {config.sensors} sensors, {where}"
-    sense(raw, robot_of(config.robot), sensors_of(config.sensors), noise, source).save(path)
-    return _index_row(number, attempt, raw, path), simulated
+    row: dict[str, Any] = {}
+    if episode.variant is not None:
+        # Before the Log, which nobody could use without its robot.
+        tree = varied(description(config.robot), episode.variant)
+        text = description_text(tree, [f"The robot of {path.name}, drawn at random: {where}, from {config.robot}."])
+        row = {"robot": episode.variant.name, **write_robot(path, text)}
+    sense(raw, episode_robot(episode), sensors_of(config.sensors), noise, source).save(path)
+    return {**_index_row(number, attempt, raw, path), **row}, simulated
 
 
 def _index_row(number: int, attempt: int, raw: RawEpisode, path: Path) -> dict[str, Any]:
@@ -176,12 +194,8 @@ def _index_row(number: int, attempt: int, raw: RawEpisode, path: Path) -> dict[s
 
 def robot_digest(name_or_path: str) -> str:
     """SHA-256 of what a robot's YAML file says; comments and layout do not count."""
-    path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
-        path = Path(robots.__file__).with_name(f"{name_or_path}.yaml")
-    tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     # The order of the legs counts, so keys stay as they are.
-    return hashlib.sha256(json.dumps(tree, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(description(name_or_path), default=str).encode()).hexdigest()
 
 
 def collect(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gait.sim.footwork import feet_in_world
 from gait.sim.gaits import GaitClock, gait_id, gait_of
 from gait.sim.mpc import HORIZON, ForcePlanner, MpcWeights
 from gait.sim.observe import observe
+from gait.sim.proportions import Proportions
 from gait.sim.targets import joint_targets
 
 _STILL: Array = np.zeros(3)
@@ -23,7 +24,7 @@ _STILL: Array = np.zeros(3)
 
 @dataclass(frozen=True)
 class ControllerConfig:
-    """Settings of the walking controller, the same for every gait and terrain."""
+    """Settings of the walking controller of a Go1, the same for every gait and terrain; `fitted` makes a robot's."""
 
     height: float = 0.275
     """Height of the base above the centres of standing feet, in metres."""
@@ -58,6 +59,22 @@ class ControllerConfig:
     within `grip / kp` seconds, so stiff and weak drives brake a slip alike."""
     weights: MpcWeights = field(default_factory=MpcWeights)
     """What the force planner minimises."""
+
+    def fitted(self, to: Proportions) -> ControllerConfig:
+        """The settings that make a robot of other proportions walk alike."""
+        return replace(
+            self,
+            height=self.height * to.length,
+            slip_speed=self.slip_speed * to.time,
+            max_force=self.max_force * to.mass,
+            foot_gain=self.foot_gain * to.time,
+            yaw_acceleration=self.yaw_acceleration / to.length,
+            leash=self.leash * to.length,
+            swing_kp=self.swing_kp * to.stiffness,
+            swing_kd=self.swing_kd * to.damping,
+            grip=self.grip * to.damping,
+            weights=self.weights.fitted(to),
+        )
 
 
 def rigid_body(robot: Robot, q: Array) -> tuple[Array, Array]:
@@ -97,7 +114,7 @@ class Controller:
     def __init__(
         self, robot: Robot, gait_name: str, kp: float, kd: float, period: float, config: ControllerConfig | None = None
     ) -> None:
-        self.config = config or ControllerConfig()
+        self.config = (config or ControllerConfig()).fitted(Proportions.of(robot))
         self.robot = robot
         gait = gait_of(gait_name, robot)
         self.clock = GaitClock(gait)

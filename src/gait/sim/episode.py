@@ -39,6 +39,7 @@ from gait.sim.stepping import (
     note_state,
 )  # fmt: skip
 from gait.sim.terrain import find_terrain
+from gait.sim.variety import Variant, variant_of
 from gait.sim.world import TIMESTEP, Build, build_model, scaled_robot, stand_state
 
 __all__ = [
@@ -132,7 +133,7 @@ class Simulation:
         if config.seconds <= 0.0 or config.kp <= 0.0:
             raise GaitError("seconds and kp of an episode must be positive")
         self.config, self.seed = config, seed
-        self.robot = robot_of(config.robot)
+        self.robot = robot_of(config.robot, config.variant)
         leg_corners(self.robot)  # other robots do not fit the record's columns, nor the controller
         self.body = self.robot
         if config.link_scale is not None:
@@ -280,8 +281,10 @@ class Simulation:
         )
 
 
-def robot_of(name_or_path: str) -> Robot:
+def robot_of(name_or_path: str, variant: Variant | None = None) -> Robot:
     """The robot of an episode. Those of the package are read once and shared, so nobody may change their arrays."""
+    if variant is not None:
+        return variant_of(name_or_path, variant)
     return _shipped(name_or_path) if name_or_path in robot_names() else Robot.load(name_or_path)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robots import Robot
+from gait.sim.proportions import Proportions
 
 CORNERS = ("front right", "front left", "rear right", "rear left")
 """Where the legs of a gait are, in its order."""
@@ -79,11 +80,18 @@ def leg_corners(robot: Robot) -> tuple[int, ...]:
 
 
 def gait_of(name: str, robot: Robot) -> Gait:
-    """The gait of that name with its offsets and pairs in the order of a robot's own legs."""
-    gait, corners = find_gait(name), leg_corners(robot)
+    """The gait of that name for a robot: in the order of its own legs, as slow and as high as it is large."""
+    gait, corners, size = find_gait(name), leg_corners(robot), Proportions.of(robot)
     a, b, c, d = (gait.offsets[corner] for corner in corners)
     pairs = tuple(tuple(corners.index(corner) for corner in pair) for pair in gait.pairs)
-    return replace(gait, offsets=(a, b, c, d), pairs=pairs)
+    return replace(
+        gait,
+        offsets=(a, b, c, d),
+        pairs=pairs,
+        period=gait.period * size.time,
+        step_height=gait.step_height * size.length,
+        inset=(gait.inset[0] * size.length, gait.inset[1] * size.length),
+    )
 
 
 def gait_id(name: str) -> int:

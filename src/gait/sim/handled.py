@@ -17,6 +17,7 @@ from gait.robots.kinematics import leg_ik
 from gait.sim.commands import Command, random_schedule
 from gait.sim.controller import Controller
 from gait.sim.gaits import find_gait, gait_of
+from gait.sim.proportions import Proportions
 from gait.sim.stationary import RandomTargets
 
 IN_THE_AIR = {
@@ -85,10 +86,11 @@ class Step:
 
     def __init__(self, robot: Robot, period: float, rng: np.random.Generator) -> None:
         self.wanted, self._robot, self._period = np.zeros(3), robot, period
-        self._clock, self._rate = 0.0, rng.uniform(0.8, 1.2) / find_gait("trot").period
-        self._offsets = gait_of("trot", robot).offsets
-        self._stride, self._lift = rng.uniform(-1, 1, 2) * (0.08, 0.05), rng.uniform(0.03, 0.1)
-        self._height = rng.uniform(0.22, 0.31)
+        trot, size = gait_of("trot", robot), Proportions.of(robot).length
+        self._clock, self._rate = 0.0, rng.uniform(0.8, 1.2) / trot.period
+        self._offsets = trot.offsets
+        self._stride, self._lift = size * rng.uniform(-1, 1, 2) * (0.08, 0.05), size * rng.uniform(0.03, 0.1)
+        self._height = size * rng.uniform(0.22, 0.31)
         self._hips = robot.offsets[:, 0] + robot.offsets[:, 1]
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
@@ -192,7 +194,8 @@ class HandledLegs:
         if name in ("trot", "stand"):
             walker = Controller(robot, name, self._kp, self._kd, period)
             if name == "trot":
-                walker.command(replace(random_schedule(rng, 0.1, 1.0 / find_gait("trot").period)[0], gait="trot"))
+                schedule = random_schedule(rng, 0.1, 1.0 / find_gait("trot").period)
+                walker.command(replace(Proportions.of(robot).commands(schedule)[0], gait="trot"))
             return walker
         if name == "targets":
             return RandomTargets(robot, self._kp, period, rng)

@@ -10,13 +10,14 @@ part of a step counts with that part.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import daqp
 import numpy as np
 
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array
+from gait.sim.proportions import Proportions
 
 GRAVITY = 9.81
 HORIZON = 10
@@ -37,6 +38,20 @@ class MpcWeights:
     velocity: tuple[float, float, float] = (0.5, 0.5, 0.2)
     force: float = 2e-5
     """Cost of a squared newton."""
+
+    def fitted(self, to: Proportions) -> MpcWeights:
+        """The weights that mean the same for a robot of other proportions."""
+
+        def each(weights: tuple[float, float, float], unit: float) -> tuple[float, float, float]:
+            return weights[0] / unit, weights[1] / unit, weights[2] / unit
+
+        return replace(
+            self,
+            position=each(self.position, to.length**2),
+            rate=each(self.rate, 1.0 / to.length),
+            velocity=each(self.velocity, to.length),
+            force=self.force / to.mass**2,
+        )
 
 
 @compiled(f"int64(float64, float64, {_A2}, {_A3}, {_A2}, {_A1}, {_A2}, {_A1}, float64, {_A2}, {_A1}, int64[:, ::1])")

@@ -25,6 +25,8 @@ class CollectConfig:
     """Every random number comes from here."""
     robot: str = "go1"
     """Name of a robot, or the path of its YAML file."""
+    random_robots: bool = False
+    """Walk another robot in every episode: lengths, masses and feet drawn at random around those of `robot`."""
     sensors: str = "training"
     """Which robot: `exact` sensors, `training` (noise on the IMU only), or `twin`, the benchmark robot in body and
     sensors."""
@@ -73,4 +75,6 @@ class CollectConfig:
         if self.airborne_share == 0.0:
             # Collections from before there was this setting are the same without it.
             del values["airborne_share"]
+        if not self.random_robots:
+            del values["random_robots"]
         return values

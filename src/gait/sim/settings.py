@@ -9,6 +9,7 @@ import numpy as np
 from gait.sim.commands import Command, CommandRanges, Push, random_pushes, random_schedule
 from gait.sim.gaits import OTHERS, find_gait
 from gait.sim.terrain import PLATE_FRICTION, find_terrain
+from gait.sim.variety import Variant
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,8 @@ class EpisodeConfig:
 
     robot: str = "go1"
     """Name of a robot, or the path of its YAML file."""
+    variant: Variant | None = None
+    """How the robot differs from that one in sizes and masses; None is the robot itself."""
     gait: str = "trot"
     """Gait at the start; commands may change it. `stationary` follows random joint targets instead of walking,
     and `airborne` is lifted, carried and dropped."""

@@ -13,6 +13,7 @@ from gait.robots import Robot
 from gait.robots.kinematics import leg_ik
 from gait.sim.commands import Command
 from gait.sim.gaits import STATIONARY
+from gait.sim.proportions import Proportions
 
 __all__ = ["STATIONARY", "RandomTargets"]
 
@@ -31,7 +32,7 @@ class RandomTargets:
         self._from = self._to = robot.q_stand.copy()
         self._weight_from = self._weight_to = 0.0
         self._passed, self._glide, self._hold = 0.0, 0.5, 0.5
-        self._noise = 0.0
+        self._noise, self._size = 0.0, Proportions.of(robot).length
 
     def command(self, command: Command) -> None:
         """Nothing to follow: stationary robots take no velocity commands."""
@@ -65,17 +66,17 @@ class RandomTargets:
         else:
             lean = 1.0 if kind == "shift" else 0.2
             self._to = self._posture(
-                rng.uniform(0.18, 0.32), lean * rng.uniform(-1, 1, 2), lean * rng.uniform(-1, 1, 3)
+                self._size * rng.uniform(0.18, 0.32), lean * rng.uniform(-1, 1, 2), lean * rng.uniform(-1, 1, 3)
             )
             self._weight_to = rng.uniform(0.6, 1.0)
         self._passed, self._glide, self._hold = 0.0, rng.uniform(0.6, 2.0), rng.uniform(0.1, 2.0)
         self._noise = rng.choice([0.0, 0.0, 0.002, 0.01])
 
     def _posture(self, height: float, shift: Array, tilt: Array) -> Array:
-        """Joints that hold the base at a height, shifted by up to 4 cm and tilted by up to 0.15 rad over its feet."""
+        """Joints that hold the base at a height, shifted by up to 4 cm on a Go1 and tilted by up to 0.15 rad."""
         robot = self.robot
         feet = robot.offsets[:, 0] + robot.offsets[:, 1]
-        x, y, z = 0.15 * tilt
+        (x, y, z), shift = 0.15 * tilt, self._size * shift
         R = np.array([[1, -z, y], [z, 1, -x], [-y, x, 1]])
         q = np.empty((robot.num_legs, 3))
         for leg in range(robot.num_legs):

@@ -3,6 +3,7 @@
     collection.json     the settings; a folder holds one collection
     index.jsonl         one JSON object a line and episode, in order once the collection is complete
     episode_00000.npz   a Log
+    episode_00000.yaml  the robot of that episode, where every one has its own
 
 Every file appears whole or not at all, and an episode counts once its line is in the index, so that whatever stops a
 collection costs at most the episodes in flight.
@@ -17,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from gait.errors import GaitError
+from gait.io import open_log
 from gait.io.atomic import atomic_path
+from gait.robots import Robot, robot_names
 
 SETTINGS, INDEX = "collection.json", "index.jsonl"
 FORMAT = 1
@@ -52,7 +55,7 @@ class Store:
         """The finished episodes by number."""
         listed = read_index(folder, missing_ok=True)
         for row in listed:
-            if _is_whole(folder / row["file"], row):
+            if _is_whole(folder, row):
                 self.rows[int(row["episode"])] = row
         try:
             if len(self.rows) < len(listed):
@@ -129,13 +132,46 @@ def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, A
     return [rows[number] for number in sorted(rows)]
 
 
-def _is_whole(path: Path, row: Mapping[str, Any]) -> bool:
-    """Whether an episode's file is there and as it was written."""
-    try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return False
-    return bool(row.get("sha256", found) == found)
+def write_robot(episode: Path, text: str) -> dict[str, str]:
+    """Write the description of an episode's own robot beside it; returns what the index says about it."""
+    path = episode.with_suffix(".yaml")
+    _write_text(path, text)
+    return {"robot_file": path.name, ROBOT_DIGEST: hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def robot_of_episode(path: str | Path) -> Robot:
+    """The robot whose recording a file is.
+
+    An episode with a robot of its own has its description beside it, `episode_00012.yaml` beside `episode_00012.npz`:
+    move or copy both. The robot of any other episode is the one that its Log names, or else that of its collection.
+    """
+    path = Path(path)
+    name, beside = open_log(path).robot, path.with_suffix(".yaml")
+    if beside.exists():
+        robot = Robot.load(beside)
+        if robot.name != name:
+            raise GaitError(f"{beside} describes {robot.name}, but {path} is of {name}: put the two in place again")
+        return robot
+    if name in robot_names():
+        return Robot.load(name)
+    settings = _read_settings(path.parent) or {}
+    if settings and not settings.get("random_robots") and Path(str(settings.get("robot"))).is_file():
+        return Robot.load(str(settings["robot"]))
+    raise GaitError(f"{path} is of the robot {name}, which gait does not know: put its description at {beside}")
+
+
+def _is_whole(folder: Path, row: Mapping[str, Any]) -> bool:
+    """Whether an episode's files are there and as they were written."""
+    for name, digest in (("file", "sha256"), ("robot_file", ROBOT_DIGEST)):
+        if name not in row:
+            continue
+        try:
+            found = hashlib.sha256((folder / row[name]).read_bytes()).hexdigest()
+        except OSError:
+            return False
+        if row.get(digest, found) != found:
+            return False
+    return True
 
 
 def _parse(line: str) -> dict[str, Any] | None:

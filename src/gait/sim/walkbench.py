@@ -73,7 +73,7 @@ def walk_config(gait: str, seed: int, seconds: float, terrain: str = "flat") -> 
 def figures(episode: RawEpisode) -> WalkFigures:
     """Measure an episode."""
     contact = episode.contact
-    pairs = gait_of(episode.config.gait, robot_of(episode.config.robot)).pairs
+    pairs = gait_of(episode.config.gait, robot_of(episode.config.robot, episode.config.variant)).pairs
     agree = [contact[:, pair].all(axis=1) | ~contact[:, pair].any(axis=1) for pair in pairs]
     speed = np.linalg.norm(episode.foot_vel_w[..., :2], axis=2)
     weight = episode.foot_force_w[..., 2].sum(axis=1)
@@ -173,7 +173,7 @@ def _rows(name: str, results: Sequence[WalkFigures]) -> list[Row]:
 
 def _slip_event_share(episode: RawEpisode) -> float:
     """With exact sensors and contacts from joint torque, as the baseline `iekf` tells them."""
-    robot = robot_of(episode.config.robot)
+    robot = robot_of(episode.config.robot, episode.config.variant)
     log = sense(episode, robot, sensors_of("exact"), np.random.default_rng(0))
     _, called = ContactAidedFilter(robot, BASELINES["iekf"]).run_with_contacts(log)
     speed = np.linalg.norm(log.need("foot_vel_w"), axis=2)

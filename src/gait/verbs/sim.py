@@ -114,7 +114,7 @@ def _draw(config: CollectConfig, options: Options, path: Path, show: bool) -> li
         look = replace(look, azimuth=100.0, elevation=-25.0)
     total = round(config.seconds * look.fps)
     with _bar(show, "frames") as update:
-        for image in frames(episode, seed, look, episode_feedback(config, seed), velocities):
+        for image in frames(episode, seed, look, episode_feedback(config, episode, seed), velocities):
             images.append(image)
             update(Progress(len(images), total))
     count = save(images, path, look)
@@ -127,15 +127,15 @@ def _velocities(config: CollectConfig, method: str, show: bool) -> Velocities:
     with status(show, STARTING):
         from gait.estimator import Estimator
         from gait.sim.arrows import Velocities
-        from gait.sim.collect import draw_episode, episode_feedback
-        from gait.sim.episode import robot_of, run_episode
+        from gait.sim.collect import draw_episode, episode_feedback, episode_robot
+        from gait.sim.episode import run_episode
         from gait.sim.sensors import sense
         from gait.sim.twin import sensors_of
 
-        robot = robot_of(config.robot)
-        estimator = Estimator.load(robot, method)
         episode, seed, noise = draw_episode(config, 0)
-        raw = run_episode(episode, seed, episode_feedback(config, seed))
+        robot = episode_robot(episode)
+        estimator = Estimator.load(robot, method)
+        raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
         return Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
 
 
@@ -161,7 +161,8 @@ def _bar(show: bool, what: str) -> Iterator[Callable[[Progress], None]]:
 
 
 def _title(config: CollectConfig) -> str:
-    return f"{config.robot}: {config.gait} on {config.terrain}, {config.sensors} sensors"
+    robots = f"robots like {config.robot}" if config.random_robots else config.robot
+    return f"{robots}: {config.gait} on {config.terrain}, {config.sensors} sensors"
 
 
 def _words(config: CollectConfig) -> str:
