@@ -20,6 +20,7 @@ VERBS: dict[str, str] = {
     "demo": "Run every method on the sample log and compare with the truth.",
     "sim": "Let a simulated robot walk, and keep what its sensors say.",
     "train": "Learn a network from simulated walks.",
+    "run": "Estimate a log: velocity and pose, with plots and files for other tools.",
     "info": "Show what is in a file, or what a bug report needs.",
     "convert": "Write a log or a trajectory in another format.",
     "eval": "Compare a trajectory, or every method, with the truth in a log.",
