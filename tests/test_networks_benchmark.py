@@ -59,7 +59,8 @@ def look(legs: Any, contact: Any) -> Look:
 
 
 def test_walks_are_held_out_and_cover_every_terrain_and_gait() -> None:
-    assert {walk.terrain for walk in held.WALKS.values()} == set(TERRAINS)
+    # Ice is for training; slippery ground is held out.
+    assert {walk.terrain for walk in held.WALKS.values()} == set(TERRAINS) - {"ice"}
     assert {walk.gait for walk in held.WALKS.values()} == {"trot", "bound", "pace", "pronk"}
     assert all(walk.seed == 777 and walk.sensors == "training" and not walk.nominal for walk in held.WALKS.values())
     assert len(set(held.HEADS.values())) == len(held.WALKS)

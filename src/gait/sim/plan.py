@@ -16,7 +16,7 @@ class CollectConfig:
     """How the robot walks: stand, walk, trot, bound, pace, pronk, trot-to-bound for a change half-way, stationary for
     random joint targets, or airborne for a robot in somebody's hand."""
     terrain: str = "rubber"
-    """What it walks on: flat, rubber, slippery, debris, circular, rough or slope."""
+    """What it walks on: flat, rubber, slippery, debris, circular, rough, slope or ice."""
     episodes: int = 200
     """How many episodes; a finished collection can be made longer."""
     seconds: float = 10.0
