@@ -17,7 +17,8 @@ from gait.robots import Robot, robot_names
 from gait.sim.airborne import Hand, HandledLegs
 from gait.sim.commands import check_schedule
 from gait.sim.controller import Controller, ControllerConfig
-from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, leg_corners
+from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
+from gait.sim.rising import Rising
 from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
 from gait.sim.stationary import RandomTargets
 from gait.sim.stepping import (
@@ -164,7 +165,6 @@ class Simulation:
         self._base_id = self.model.body(self.robot.base_link).id
         d = self.data
         self._views = (d.qpos, d.qvel, d.sensordata, d.ctrl)
-        self.record[0, :7], self.record[0, Q] = self.data.qpos[:7], self.data.qpos[7:19]
         self.controller: Controller | RandomTargets | HandledLegs
         self._hand: Hand | None = None
         period = 1.0 / config.control_rate
@@ -175,8 +175,12 @@ class Simulation:
             self.controller = HandledLegs(self.robot, config.kp, config.kd, period, legs_rng)
             self._hand = Hand(self.body, self.model, self.data, period, self.controller, hand_rng)
             self.physics = self._hand.step
+        elif config.gait == RISING:
+            self.controller = Rising(self.robot, config.kp, config.kd, period, self.rng)
+            self.data.qpos[:19] = self.controller.start(self.body)
         else:
             self.controller = Controller(self.robot, "stand", config.kp, config.kd, period, controller)
+        self.record[0, :7], self.record[0, Q] = self.data.qpos[:7], self.data.qpos[7:19]
 
     @property
     def time(self) -> float:
@@ -205,9 +209,11 @@ class Simulation:
             row += 1
         self.row = row
         upright = note_state(row, qpos, qvel, record)
-        # Lying down is part of a stationary episode, tumbling of an airborne one; for a walking robot it is the end.
+        # Lying down is part of a stationary episode, tumbling of one in hand or that gets up; for a walking robot it is
+        # the end.
         down = sensors[0] > 0.0 and self.config.gait not in OTHERS
-        if (down or (upright < 0.5 and self._hand is None)) and self.fell_row is None:
+        tipped = upright < 0.5 and self.config.gait not in (AIRBORNE, RISING)
+        if (down or tipped) and self.fell_row is None:
             self.fell_row = row
 
     def _decide(self) -> None:

@@ -53,7 +53,9 @@ STATIONARY = "stationary"
 """Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.stationary`."""
 AIRBORNE = "airborne"
 """The same for episodes in which somebody has the robot in hand; see `gait.sim.airborne`."""
-OTHERS = (STATIONARY, AIRBORNE)
+RISING = "rising"
+"""The same for episodes that lie down and get up; see `gait.sim.rising`."""
+OTHERS = (STATIONARY, AIRBORNE, RISING)
 """What an episode can be about other than walking: these take no commands, and lying down is no fall."""
 
 

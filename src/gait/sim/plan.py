@@ -14,7 +14,7 @@ class CollectConfig:
 
     gait: str = "trot"
     """How the robot walks: stand, walk, trot, bound, pace, pronk, trot-to-bound for a change half-way, stationary for
-    random joint targets, or airborne for a robot in somebody's hand."""
+    random joint targets, airborne for a robot in somebody's hand, or rising for one that lies down and gets up."""
     terrain: str = "rubber"
     """What it walks on: flat, rubber, slippery, debris, circular, rough, slope or ice."""
     episodes: int = 200

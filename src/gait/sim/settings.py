@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gait.sim.commands import Command, CommandRanges, Push, random_pushes, random_schedule
-from gait.sim.gaits import OTHERS, find_gait
+from gait.sim.gaits import OTHERS, RISING, find_gait
 from gait.sim.terrain import PLATE_FRICTION, find_terrain
 from gait.sim.variety import Variant
 
@@ -22,7 +22,7 @@ class EpisodeConfig:
     """How the robot differs from that one in sizes and masses; None is the robot itself."""
     gait: str = "trot"
     """Gait at the start; commands may change it. `stationary` follows random joint targets instead of walking,
-    and `airborne` is lifted, carried and dropped."""
+    `airborne` is lifted, carried and dropped, and `rising` lies down and gets up."""
     terrain: str = "flat"
     """Kind of ground; see `gait.sim.terrain.TERRAINS`."""
     seconds: float = 10.0
@@ -122,5 +122,7 @@ def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRange
         control_rate=int(rng.choice(ranges.control_rates)),
         commands=base.commands if still else random_schedule(rng, base.seconds, frequency, ranges.commands),
         # Nothing steps out to catch a robot that only follows joint targets; the hand pushes by itself.
-        pushes=() if still else random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
+        pushes=()
+        if still and base.gait != RISING
+        else random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
     )
