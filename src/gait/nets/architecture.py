@@ -49,8 +49,9 @@ class Architecture:
         for field in fields(self):
             value = getattr(self, field.name)
             whole = isinstance(value, int) and not isinstance(value, bool)
-            if field.type == "int" and not (whole and value >= 1):
-                raise GaitError(f"architecture {field.name} is {value!r}: give a whole number of at least 1")
+            least = 0 if field.name == "head_width" else 1
+            if field.type == "int" and not (whole and value >= least):
+                raise GaitError(f"architecture {field.name} is {value!r}: give a whole number of at least {least}")
         if not self.log_std_min < self.log_std_max:
             raise GaitError("architecture log_std_min must lie below log_std_max")
 
@@ -139,7 +140,76 @@ class NmnArchitecture(Architecture):
     """With it a step costs 3.3 times one of `gait`, which is all that the paper tells of the size."""
 
 
-_CLASSES: tuple[type[AttentionArchitecture] | type[NmnArchitecture], ...] = (AttentionArchitecture, NmnArchitecture)
+@dataclass(frozen=True)
+class LegsArchitecture(Architecture):
+    """`gait-legs`: every leg measures the velocity; the network says how far to believe it.
+
+    All legs share the weights, and the features (`gait.nets.leg_features`) mean the same on every robot, so one set of
+    weights serves robots of any size and number of legs. Here `targets` tells whether the ground's forces are among the
+    features, for which joint torques or targets are needed.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("gait-legs",)
+
+    kind: str = "gait-legs"
+    mlp: int = 64
+    """Width of the layer behind the attention."""
+    frames: int = 7
+    """Samples of the past that a leg is judged by, the present one among them."""
+    stride: int = 2
+    """Samples from one frame to the next."""
+    heads: int = 2
+    """Attention heads, with which a leg looks at the others."""
+    head_width: int = 16
+    """Numbers in a query, key or value of one head; 0 leaves every leg alone."""
+    correction: bool = True
+    """Whether the network may shift what a leg measures, or only says how far to believe it."""
+    position: bool = True
+    """Whether it sees where the foot is."""
+    log_std_min: float = -5.0
+    """Of what a filter may take for white noise at the network's rate: 7 mm/s."""
+    log_std_max: float = 5.0
+    """150 m/s: nothing at all."""
+
+    @property
+    def joint_features(self) -> tuple[str, ...]:
+        """Of legs, not of joints: see `leg_columns`."""
+        return ()
+
+    @property
+    def leg_columns(self) -> tuple[int, ...]:
+        """Which of a leg's nine numbers (position, velocity, force) the network reads."""
+        return (*(range(3) if self.position else ()), *range(3, 6), *(range(6, 9) if self.targets else ()))
+
+    @property
+    def token(self) -> int:
+        """Numbers of a leg in one frame: six that all legs share, and its own."""
+        return 6 + len(self.leg_columns)
+
+    @property
+    def num_features(self) -> int:
+        """Numbers in the feature vector of a step."""
+        return 6 + 9 * self.legs
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Fields of a Log that the network reads."""
+        return ("gyro", "accel", "q", "dq", "tau") if self.targets else ("gyro", "accel", "q", "dq")
+
+    @property
+    def lags(self) -> tuple[int, ...]:
+        """How many samples back each frame lies, newest first."""
+        return tuple(range(0, self.frames * self.stride, self.stride))
+
+    @property
+    def attention_width(self) -> int:
+        """Numbers in a key or value, all heads together."""
+        return self.heads * self.head_width
+
+
+_CLASSES: tuple[type[AttentionArchitecture] | type[NmnArchitecture] | type[LegsArchitecture], ...] = (
+    AttentionArchitecture, NmnArchitecture, LegsArchitecture
+)  # fmt: skip
 KINDS = tuple(kind for cls in _CLASSES for kind in cls.KINDS)
 """Names of the networks."""
 

@@ -7,10 +7,11 @@ import torch
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
-from gait.nets.architecture import Architecture, AttentionArchitecture, NmnArchitecture
+from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture, NmnArchitecture
 from gait.nets.base import VelocityNet
 from gait.nets.flat import FlatNet
 from gait.nets.gait import GaitNet
+from gait.nets.legs import LegsNet
 from gait.nets.model import Model
 from gait.nets.nmn import NmnNet
 
@@ -25,6 +26,8 @@ def build(architecture: Architecture, mean: Array, std: Array) -> VelocityNet:
     """
     if isinstance(architecture, NmnArchitecture):
         return NmnNet(architecture, mean, std)
+    if isinstance(architecture, LegsArchitecture):
+        return LegsNet(architecture, mean, std)
     assert isinstance(architecture, AttentionArchitecture)
     return (FlatNet if architecture.kind == "gait-flat" else GaitNet)(architecture, mean, std)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gait.errors import GaitError
-from gait.nets.architecture import Architecture, AttentionArchitecture, NmnArchitecture
+from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture, NmnArchitecture
 from gait.nets.shapes import NORMALISER, OUTPUTS, shapes_of
 
 
@@ -18,6 +18,8 @@ def multiply_adds(architecture: Architecture) -> int:
         hidden = architecture.hidden
         recurrent = _gru(architecture.num_features, hidden)
         return recurrent + sum(_mlp(hidden, architecture.mlp, n) for n in (OUTPUTS, OUTPUTS, architecture.legs))
+    if isinstance(architecture, LegsArchitecture):
+        return _legs(architecture, shared_frames=False)
     a = _attention(architecture)
     attention = 2 * a.latents * _window(a) * a.attention_width
     project = a.latents * a.attention_width * a.width
@@ -38,6 +40,8 @@ def folded_multiply_adds(architecture: Architecture) -> int:
     """Multiply-adds of one step of `gait.nets.fold`: what running really costs."""
     if isinstance(architecture, NmnArchitecture):
         return multiply_adds(architecture)
+    if isinstance(architecture, LegsArchitecture):
+        return _legs(architecture, shared_frames=True)
     a = _attention(architecture)
     queries = a.latents * a.heads
     per_sample = sum(len(token.columns) for token in a.tokens) * queries
@@ -49,6 +53,16 @@ def folded_multiply_adds(architecture: Architecture) -> int:
 def parameters(architecture: Architecture) -> int:
     """Learned numbers, weights and offsets."""
     return sum(math.prod(shape) for name, shape in shapes_of(architecture).items() if name not in NORMALISER)
+
+
+def _legs(a: LegsArchitecture, shared_frames: bool) -> int:
+    """Of the network alone, without kinematics; what legs share in the frames is multiplied once, or for each leg."""
+    own = a.frames * (a.token - 6) * a.hidden
+    shared = a.frames * 6 * a.hidden
+    outputs = 2 * OUTPUTS if a.correction else OUTPUTS
+    attend = 3 * a.hidden * a.attention_width + 2 * a.legs * a.attention_width
+    rest = a.hidden**2 + attend + (a.hidden + a.attention_width) * a.mlp + a.mlp * outputs
+    return a.legs * (own + rest) + shared * (1 if shared_frames else a.legs)
 
 
 def _attention(architecture: Architecture) -> AttentionArchitecture:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gait.nets.architecture import Architecture, AttentionArchitecture
+from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -15,6 +15,8 @@ NORMALISER = ("mean", "std")
 def shapes_of(architecture: Architecture) -> Shapes:
     """The arrays of a network by name."""
     a = architecture
+    if isinstance(a, LegsArchitecture):
+        return _legs(a)
     shapes: Shapes = dict.fromkeys(NORMALISER, (a.num_features,))
     if not isinstance(a, AttentionArchitecture):
         shapes |= _gru("gru", a.num_features, a.hidden)
@@ -35,6 +37,20 @@ def shapes_of(architecture: Architecture) -> Shapes:
         shapes |= _gru(f"{name}.gru", (a.latents + 2) * a.width, a.hidden)
         shapes |= _mlp(f"{name}.mlp", a.hidden, a.mlp, OUTPUTS)
     return shapes
+
+
+def _legs(a: LegsArchitecture) -> Shapes:
+    shapes: Shapes = dict.fromkeys(NORMALISER, (a.token,))
+    shapes |= _linear("frames", a.frames * a.token, a.hidden) | _linear("hidden", a.hidden, a.hidden)
+    if a.attention_width:
+        for name in ("query", "key", "value"):
+            shapes |= _linear(name, a.hidden, a.attention_width)
+    shapes |= _linear("mix", a.hidden + a.attention_width, a.mlp)
+    return shapes | _linear("output", a.mlp, 2 * OUTPUTS if a.correction else OUTPUTS)
+
+
+def _linear(name: str, inputs: int, outputs: int) -> Shapes:
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
 
 
 def _gru(name: str, inputs: int, hidden: int) -> Shapes:

@@ -18,14 +18,25 @@ class TrainConfig:
     """A training. The defaults are the paper's protocol; docs/training.md says how the rest was decided."""
 
     network: str = "gait"
-    """Which network: gait, gait-flat or nmn."""
+    """Which network: gait, gait-flat, nmn or gait-legs."""
     targets: bool = True
-    """Whether the network reads the tracking error q_des - q; without it, it runs on logs that have no q_des."""
+    """Whether the network reads the tracking error q_des - q; without it, it runs on logs that have no q_des. For
+    gait-legs: whether it reads the ground's forces, which take joint torques or targets."""
+    correction: bool = True
+    """gait-legs: whether it may shift what a leg measures, or only says how far to believe it."""
+    position: bool = True
+    """gait-legs: whether it sees where a foot is."""
+    across_legs: bool = True
+    """gait-legs: whether a leg looks at the others."""
+    faults: bool = False
+    """gait-legs: draw ordinary sensor faults for every episode; see gait.train.faults."""
     init: str = ""
     """A model to go on from, by name or path, instead of fresh weights: one of the same network, such as weights of
     another robot with as many legs. Its normaliser stays."""
     data: tuple[str, ...] = ("runs/sim/trot",)
     """Folders that `gait sim --sensors exact` filled; each gives the same share of the sequences. Unused with fresh."""
+    episodes: int = 0
+    """At most so many episodes of each folder; 0 takes all."""
     fresh: bool = False
     """Simulate new rollouts for every iteration instead of reading a data set."""
     gaits: tuple[str, ...] = ("trot",)
@@ -89,6 +100,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.network not in KINDS:
             raise GaitError(f"unknown network '{self.network}': choose one of {', '.join(KINDS)}")
+        if self.network == "gait-legs" and self.fresh:
+            raise GaitError("gait-legs learns from a data set: collect one with `gait sim` and name it with `data`")
         if not self.fresh and not self.data:
             raise GaitError("no data to train on: name folders with `data`, or simulate with `fresh`")
         for name, least in _LEAST.items():
@@ -111,16 +124,16 @@ class TrainConfig:
     @property
     def architecture(self) -> dict[str, Any]:
         """What the configuration says about the network."""
-        return {
-            "kind": self.network,
-            "targets": self.targets,
-            "log_std_min": self.log_std_min,
-            "log_std_max": self.log_std_max,
-        }
+        values: dict[str, Any] = {"kind": self.network, "targets": self.targets}
+        if self.network == "gait-legs":
+            values |= {"correction": self.correction, "position": self.position}
+            return values if self.across_legs else {**values, "head_width": 0}
+        return {**values, "log_std_min": self.log_std_min, "log_std_max": self.log_std_max}
 
 
 _LEAST: dict[str, float] = {
-    "seed": 0, "iterations": 1, "l1_iterations": 0, "sequences": 1, "steps": 2, "truncate": 1, "burn_in": 0,
+    "seed": 0, "episodes": 0, "iterations": 1, "l1_iterations": 0, "sequences": 1, "steps": 2, "truncate": 1,
+    "burn_in": 0,
     "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "gyro_noise": 0.0, "accel_noise": 0.0,
     "gyro_bias": 0.0, "accel_bias": 0.0, "contact_weight": 0.0, "validation_episodes": 1, "validate_every": 1,
 }  # fmt: skip

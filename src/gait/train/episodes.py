@@ -16,8 +16,10 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.io import open_log
 from gait.log import Log
-from gait.nets.architecture import Architecture
+from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.features import features
+from gait.nets.leg_features import PER_LEG, SHARED, leg_features
+from gait.train.faults import delayed, with_faults
 
 Float32 = npt.NDArray[np.float32]
 GRAVITY = 9.81
@@ -93,12 +95,51 @@ def read_episodes(paths: Sequence[Path], architecture: Architecture) -> tuple[li
     return episodes, subject
 
 
+def read_leg_episodes(
+    paths: Sequence[Path], architecture: LegsArchitecture, faults: Sequence[np.random.Generator | None]
+) -> tuple[list[Episode], Subject]:
+    """Read recordings of any robots with so many legs as the features of legs, each with faults of its own.
+
+    The velocity is that of the moment which the joints speak of: how late they are, the filter finds out by itself.
+    """
+    from gait.sim.store import robot_of_episode
+
+    episodes, subject = [], None
+    for path, rng in zip(paths, faults, strict=True):
+        log, robot = open_log(path), robot_of_episode(path)
+        if subject is not None and (robot.num_legs, round(log.rate)) != (len(subject.leg_names), round(subject.rate)):
+            raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
+        subject = subject or Subject.of(log)
+        log = log.reorder(robot)
+        velocity, body = log.vel_b, None
+        if rng is not None:
+            log, body, late = with_faults(log, robot, rng)
+            velocity = delayed(velocity, late, 1.0 / log.rate)
+        values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot, body=body)
+        contact = np.zeros((len(log), architecture.legs)) if log.contact is None else log.contact
+        episodes.append(Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32)))
+    assert subject is not None
+    return episodes, subject
+
+
+def leg_normaliser(episodes: Sequence[Episode], architecture: LegsArchitecture) -> tuple[Array, Array]:
+    """Mean and standard deviation of a leg's numbers in a frame, over all legs; what a mirror flips is centred on 0."""
+    shared = np.concatenate([episode.features[::10, :SHARED] for episode in episodes])
+    own = np.concatenate([episode.features[::10, SHARED:].reshape(-1, PER_LEG) for episode in episodes])
+    mean = np.concatenate([shared.mean(0), own[:, architecture.leg_columns].mean(0)])
+    std = np.concatenate([shared.std(0), own[:, architecture.leg_columns].std(0)])
+    along = [True, False, True, False, True, False, *[False, True, False] * (len(architecture.leg_columns) // 3)]
+    return np.where(along, 0.0, mean), np.maximum(std, 1e-3)
+
+
 def normaliser(episodes: Sequence[Episode], architecture: Architecture) -> tuple[Array, Array]:
     """Mean and standard deviation (F,) of the features over all episodes.
 
     All legs share the statistics of their joints, so that a leg's numbers mean the same whichever leg it is. The gyro
     is centred on zero and the accelerometer on gravity: what else the data average to is the walk, not the sensor.
     """
+    if isinstance(architecture, LegsArchitecture):
+        return leg_normaliser(episodes, architecture)
     count = sum(len(episode.features) for episode in episodes)
     total = np.sum([episode.features.sum(0, dtype=np.float64) for episode in episodes], 0)
     square = np.sum([np.square(episode.features, dtype=np.float64).sum(0) for episode in episodes], 0)

@@ -146,6 +146,15 @@ class Trainer:
         return keep
 
 
+def trainer_of(config: TrainConfig) -> type[Trainer]:
+    """How a network is trained."""
+    if config.network != "gait-legs":
+        return Trainer
+    from gait.train.legs import LegsTrainer
+
+    return LegsTrainer
+
+
 def learning_rate(config: TrainConfig, number: int) -> float:
     """Learning rate of an iteration: a linear rise, then a linear fall that would reach zero after the last one."""
     if number < config.warmup:
@@ -190,7 +199,7 @@ def train(
     out = Path(out)
     source, legs = open_source(config, workers)
     try:
-        trainer = Trainer(config, source, legs)
+        trainer = trainer_of(config)(config, source, legs)
         if resume:
             restored = load_checkpoint(out / CHECKPOINT, config, trainer.net, trainer.optimiser)
             trainer.history, trainer.commit = restored

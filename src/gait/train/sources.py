@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gait.errors import GaitError
-from gait.nets.architecture import Architecture
+from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.train.config import TrainConfig
-from gait.train.episodes import Episode, Float32, Subject, read_collection, read_episodes
+from gait.train.episodes import Episode, Float32, Subject, read_collection, read_episodes, read_leg_episodes
 
-SPLIT, BATCH, NOISE, MASK, VALIDATION = range(5)
+SPLIT, BATCH, NOISE, MASK, VALIDATION, FAULTS, FILTER = range(7)
 """What a generator is for."""
 
 
@@ -105,7 +105,14 @@ class DataSet:
                     f"the IMU in {folder} is noisy already, and always in the same way: collect with `--sensors exact`,"
                     " or set gyro_noise and accel_noise to 0"
                 )
-        episodes, subject = read_episodes([path for folder in paths for path in folder], architecture)
+        if config.episodes:
+            paths = tuple(folder[: config.episodes] for folder in paths)
+        everything = [path for folder in paths for path in folder]
+        if isinstance(architecture, LegsArchitecture):
+            draws = [generator(config, FAULTS, i) if config.faults else None for i in range(len(everything))]
+            episodes, subject = read_leg_episodes(everything, architecture, draws)
+        else:
+            episodes, subject = read_episodes(everything, architecture)
         folders, held, start = [], [], 0
         for number, folder_paths in enumerate(paths):
             mine = episodes[start : start + len(folder_paths)]

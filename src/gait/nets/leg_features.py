@@ -1,0 +1,195 @@
+"""What a leg says about the body, in numbers that mean the same on every robot. Compiled, for training and running.
+
+A leg whose foot stands still measures the velocity of the body by itself, v = -(J dq + w x p), plus what a round foot
+rolls. Beside it stand the things that tell how far to believe it: where the foot is, in lengths of the leg, and the
+force of the ground on it, in weights of the robot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gait import lie
+from gait._compile import compiled, types
+from gait.arrays import Array
+from gait.errors import GaitError
+from gait.filters.contacts import ground_force
+from gait.robots import Robot
+from gait.robots.dynamics import leg_torque
+from gait.robots.kinematics import calf_rate, foot_velocity, leg_fk
+
+if TYPE_CHECKING:
+    from gait.log import Log
+
+SHARED = 6
+"""Numbers of a sample that all legs share: angular rate and specific force in the axes of the base."""
+POSITION, VELOCITY, FORCE = 0, 3, 6
+"""Where the foot's position, the velocity that the leg measures and the ground's force begin among those of a leg."""
+PER_LEG = 9
+SMOOTHING = 0.004
+"""Time constant of the joint accelerations and torques behind the ground's force, s."""
+GRAVITY = 9.81
+
+
+class Body(NamedTuple):
+    """What the features need to know of a robot."""
+
+    offsets: Array
+    """Link offsets (L, 4, 3)."""
+    signs: Array
+    """Joint directions (L, 3)."""
+    inertial: Array
+    """Mass, centre and inertia of the links (L, 3, 10)."""
+    armature: Array
+    """Rotor inertias (J,)."""
+    mount: Array
+    """Axes of the IMU in the base (3, 3)."""
+    foot_radius: float
+    leg_length: float
+    """Thigh and calf of the longest leg, m."""
+    weight: float
+    """Newtons."""
+
+
+class Motion(NamedTuple):
+    """What the features remember of the sample before, and room to work in."""
+
+    dq: Array
+    """Joint velocities (J,)."""
+    ddq: Array
+    """Smoothed joint accelerations (J,)."""
+    tau: Array
+    """Smoothed joint torques (J,)."""
+    begun: Array
+    """1 after the first sample (1,)."""
+    work: Array
+    """(8, 3)."""
+
+
+def body_of(robot: Robot) -> Body:
+    """A robot as the features see it."""
+    length = np.linalg.norm(robot.offsets[:, 2], axis=1) + np.linalg.norm(robot.offsets[:, 3], axis=1)
+    return Body(
+        np.ascontiguousarray(robot.offsets), np.ascontiguousarray(robot.signs),
+        np.ascontiguousarray(robot.leg_inertial), np.ascontiguousarray(robot.armature, dtype=np.float64),
+        lie.rotation_from_quat(robot.imu_quat_wxyz), float(robot.foot_radius), float(length.max()),
+        float(robot.mass) * GRAVITY,
+    )  # fmt: skip
+
+
+def new_motion(legs: int) -> Motion:
+    """As before the first sample."""
+    dq, ddq, tau = np.zeros((3, 3 * legs))
+    return Motion(dq, ddq, tau, np.zeros(1), np.zeros((8, 3)))
+
+
+_V, _M, _T = types.float64[::1], types.float64[:, ::1], types.float64[:, :, ::1]
+_v, _m, _t = np.zeros(3), np.zeros((3, 3)), np.zeros((1, 3, 3))
+BODY = types.typeof(Body(_t, _m, _t, _v, _m, 0.0, 0.0, 0.0))
+MOTION = types.typeof(Motion(_v, _v, _v, _v, _m))
+
+
+@compiled(types.void(BODY, MOTION, _V, _V, _V, _V, _V, types.float64, _V))
+def leg_features_into(
+    body: Body, motion: Motion, gyro: Array, accel: Array, q: Array, dq: Array, tau: Array, dt: float, out: Array
+) -> None:
+    """The features of one sample.
+
+    Args:
+        body: the robot.
+        motion: what is remembered; brought up to this sample.
+        gyro: angular rate in the axes of the IMU (3,).
+        accel: specific force in the axes of the IMU (3,).
+        q: joint angles (J,).
+        dq: joint velocities (J,).
+        tau: joint torques (J,).
+        dt: seconds since the sample before.
+        out: angular rate, specific force, then position, velocity and force of each leg (6 + 9 L,).
+    """
+    work, legs = motion.work, body.signs.shape[0]
+    foot, moved, turn, free, force = work[0], work[1], work[2], work[3], work[4]
+    rate, down, jac = out[0:3], work[5], np.empty((3, 3))
+    for i in range(3):
+        rate[i] = out[3 + i] = 0.0
+        for j in range(3):
+            rate[i] += body.mount[i, j] * gyro[j]
+            out[3 + i] += body.mount[i, j] * accel[j]
+        down[i] = -out[3 + i]
+    share = dt / (SMOOTHING + dt) if motion.begun[0] > 0.0 else 0.0
+    for leg in range(legs):
+        a, z = 3 * leg, 3 * leg + 3
+        ddq, torque = motion.ddq[a:z], motion.tau[a:z]
+        for i in range(3):
+            if share > 0.0:
+                ddq[i] += share * ((dq[a + i] - motion.dq[a + i]) / dt - ddq[i])
+                torque[i] += share * (tau[a + i] - torque[i])
+            else:
+                ddq[i], torque[i] = 0.0, tau[a + i]
+            motion.dq[a + i] = dq[a + i]
+        leg_fk(body.offsets, body.signs, leg, q[a:z], foot, jac)
+        foot_velocity(jac, dq[a:z], rate, foot, moved)
+        calf_rate(body.signs, leg, q[a:z], dq[a:z], rate, turn)
+        leg_torque(body.offsets, body.signs, body.inertial, body.armature, leg, q[a:z], dq[a:z], ddq, down, free)
+        ground_force(jac, torque, free, force)
+        mine = out[SHARED + PER_LEG * leg : SHARED + PER_LEG * (leg + 1)]
+        for i in range(3):
+            hip = body.offsets[leg, 0, i] + body.offsets[leg, 1, i]
+            mine[POSITION + i] = (foot[i] - hip) / body.leg_length
+            mine[VELOCITY + i] = -moved[i]
+            mine[FORCE + i] = force[i] / body.weight
+        # The centre of a foot that rolls moves by its turning times its height over the ground.
+        mine[VELOCITY] += turn[1] * body.foot_radius
+        mine[VELOCITY + 1] -= turn[0] * body.foot_radius
+    motion.begun[0] = 1.0
+
+
+@compiled(types.void(BODY, MOTION, _M, _M, _M, _M, _M, _V, _M))
+def _rows_into(
+    body: Body, motion: Motion, gyro: Array, accel: Array, q: Array, dq: Array, tau: Array, dt: Array, out: Array
+) -> None:
+    for k in range(len(out)):
+        leg_features_into(body, motion, gyro[k], accel[k], q[k], dq[k], tau[k], dt[k], out[k])
+
+
+def leg_features(log: Log, robot: Robot, forces: bool = True, body: Body | None = None) -> Array:
+    """Features (N, 6 + 9 L) of a Log whose joints have the robot's order; without the forces (N, 6 + 6 L).
+
+    Args:
+        log: the samples.
+        robot: whose they are.
+        forces: whether to work out the ground's force: from the torques, or from the targets and the robot's gains.
+        body: another idea of the robot's links than its description.
+
+    Raises:
+        GaitError: if forces are asked for and the log has neither torques nor targets.
+    """
+    tau = joint_torques(log, robot) if forces else np.zeros_like(log.q)
+    body, legs = body or body_of(robot), robot.num_legs
+    out = np.empty((len(log), SHARED + PER_LEG * legs))
+    dt = np.diff(log.t, prepend=log.t[0] - 1.0 / log.rate)
+    # A Log's arrays are read-only, which is another type to the compiler.
+    gyro, accel, q, dq, tau = (np.array(a, dtype=np.float64) for a in (log.gyro, log.accel, log.q, log.dq, tau))
+    _rows_into(body, new_motion(legs), gyro, accel, q, dq, tau, dt, out)
+    return out if forces else out[:, columns_of(legs, forces=False)]
+
+
+def joint_torques(log: Log, robot: Robot) -> Array:
+    """Measured torques (N, J), or what the joints' PD loops make of the targets."""
+    if log.tau is not None:
+        return np.asarray(log.tau)
+    if log.q_des is None:
+        raise GaitError(
+            "the log has neither joint torques nor joint targets, which this network reads: record one of them, or use"
+            " a model without (gait-legs-kinematic-0)"
+        )
+    wanted = robot.kp * (log.q_des - log.q) - robot.kd * log.dq
+    return np.clip(wanted, -robot.torque_limit, robot.torque_limit)
+
+
+def columns_of(legs: int, forces: bool) -> list[int]:
+    """Which of the 6 + 9 L numbers a network reads."""
+    if forces:
+        return list(range(SHARED + PER_LEG * legs))
+    return [*range(SHARED), *(SHARED + PER_LEG * leg + i for leg in range(legs) for i in range(FORCE))]

@@ -1,0 +1,108 @@
+"""`gait-legs`: each leg measures the body's velocity, and the network says how far to believe each leg right now.
+
+A leg is judged by a few frames of its own features (`gait.nets.leg_features`), then by a look at the other legs: a foot
+that slides disagrees with its neighbours and with the IMU. What comes out is a velocity and a log-std for each leg; the
+filter weighs them. All legs share the weights and no leg knows which one it is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from gait.arrays import Array
+from gait.nets.architecture import LegsArchitecture
+from gait.nets.base import Outputs, State, VelocityNet, split
+from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY
+from gait.nets.shapes import OUTPUTS
+
+REACH = 0.1
+"""How far one unit of the network's output shifts a velocity, m/s: it begins with small corrections."""
+
+
+class LegOutputs(NamedTuple):
+    """What the network says about each leg in each step."""
+
+    velocity: Tensor
+    """Body velocity by each leg (B, T, L, 3), m/s."""
+    log_std: Tensor
+    """Logarithm of its standard deviation (B, T, L, 3)."""
+    attention: Tensor | None
+    """How much each leg looks at each other (B, T, heads, L, L); None without attention."""
+
+
+class LegsNet(VelocityNet):
+    """A shared network on every leg, with one attention layer across legs."""
+
+    architecture: LegsArchitecture
+
+    def __init__(self, architecture: LegsArchitecture, mean: Array, std: Array) -> None:
+        super().__init__(architecture, mean, std)
+        a = architecture
+        self.frames = nn.Linear(a.frames * a.token, a.hidden)
+        self.hidden = nn.Linear(a.hidden, a.hidden)
+        if a.attention_width:
+            self.query = nn.Linear(a.hidden, a.attention_width)
+            self.key = nn.Linear(a.hidden, a.attention_width)
+            self.value = nn.Linear(a.hidden, a.attention_width)
+        self.mix = nn.Linear(a.hidden + a.attention_width, a.mlp)
+        self.output = nn.Linear(a.mlp, 2 * OUTPUTS if a.correction else OUTPUTS)
+
+    def start(self, batch: int) -> State:
+        """The state before the first step of a log: nothing is known."""
+        a = self.architecture
+        reach = a.lags[-1]
+        return State(
+            torch.zeros(0, 0, batch), torch.zeros(batch, reach, a.num_features), torch.zeros(batch, reach).bool()
+        )
+
+    def legs(self, inputs: Tensor, state: State | None = None, every: int = 1, first: int = 0) -> LegOutputs:
+        """Velocity and log-std of each leg after features (B, T, F), in every `every`-th step from `first` on."""
+        a = self.architecture
+        state = self.start(len(inputs)) if state is None else state
+        row = _row(inputs, state)
+        steps = torch.arange(first, inputs.shape[1], every) + a.lags[-1]
+        window = row[:, steps[:, None] - torch.tensor(a.lags)]  # (B, T, frames, F)
+        own = split(window[..., SHARED:], -1, (a.legs, PER_LEG))  # (B, T, frames, L, 9)
+        shared = window[..., None, :SHARED].expand(*own.shape[:-1], SHARED)
+        tokens = torch.cat([shared, own[..., list(a.leg_columns)]], -1)
+        x = self.normalise(tokens).transpose(2, 3).flatten(3)  # (B, T, L, frames * token), newest frame first
+        x = torch.relu(self.hidden(torch.relu(self.frames(x))))
+        attention = None
+        if a.attention_width:
+            query, key, value = (
+                split(layer(x), -1, (a.heads, a.head_width)).transpose(2, 3)
+                for layer in (self.query, self.key, self.value)
+            )  # (B, T, heads, L, head_width)
+            attention = torch.softmax(query @ key.transpose(-1, -2) / a.head_width**0.5, -1)
+            x = torch.cat([x, (attention @ value).transpose(2, 3).flatten(3)], -1)
+        y = self.output(torch.relu(self.mix(x)))
+        measured = own[:, :, 0, :, VELOCITY : VELOCITY + 3]
+        velocity = measured + REACH * y[..., OUTPUTS:] if a.correction else measured
+        return LegOutputs(velocity, self.bounded(y[..., :OUTPUTS]), attention)
+
+    def run(
+        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
+    ) -> Outputs:
+        """All legs together: their velocities weighed by what each is worth. `keep` has no meaning here."""
+        state = self.start(len(inputs)) if state is None else state
+        velocity, log_std, _ = self.legs(inputs, state)
+        worth = torch.exp(-2.0 * log_std)
+        total = worth.sum(2)
+        return Outputs(
+            velocity=(worth * velocity).sum(2) / total,
+            log_std=-0.5 * torch.log(total),
+            state=self._next(inputs, state),
+        )
+
+    def _next(self, inputs: Tensor, state: State) -> State:
+        reach = self.architecture.lags[-1]
+        row = _row(inputs, state)
+        return State(state.hidden, row[:, row.shape[1] - reach :], torch.ones_like(state.known))
+
+
+def _row(inputs: Tensor, state: State) -> Tensor:
+    """The samples with those before; at the start of a log the first one stands for what was not seen."""
+    return torch.cat([torch.where(state.known[..., None], state.history, inputs[:, :1]), inputs], 1)

@@ -1,0 +1,92 @@
+"""What the training of `gait-legs` minimises: first the likelihood of each leg, then that of a filter behind all legs.
+
+A leg's errors last: a foot that slides does so for a tenth of a second, and fifty samples say the same wrong thing. Who
+takes each for a new one believes them seven times too much. So the second stage runs a small filter over the sequence,
+differentiates through it and asks for an honest filter: the network learns how much each leg is worth to a filter that
+takes its errors for white noise, and needs no factor on top.
+
+The filter knows the truth and carries the error alone: the velocity error in the body frame, one variance an axis. An
+IMU would carry it from step to step with a little noise and a little bias; a leg pulls it towards its own error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gait.nets.legs import LegOutputs
+
+LASTING = 14.0
+"""In the first stage: how much a single sample's standard deviation is stretched, as the second one finds it."""
+DRIFT, BIAS = 0.03, 0.05
+"""Of the IMU in that filter: m/s/sqrt(s), and m/s^2 that the filter has not found out about."""
+START = 0.05
+"""Standard deviation of the error at the start of a sequence, m/s."""
+SETTLE = 0.1
+"""Share of a sequence after which the filter's error counts."""
+
+
+class Carried(NamedTuple):
+    """Errors of the filter in each step."""
+
+    error: Tensor
+    """(T, B, 3)."""
+    variance: Tensor
+    """(T, B, 3)."""
+
+
+def leg_likelihood(legs: LegOutputs, velocity: Tensor) -> Tensor:
+    """Mean negative log-likelihood of the true velocity (B, T, 3) by each leg alone, a sample at a time."""
+    residual = legs.velocity - velocity[:, :, None]
+    log_std = legs.log_std - math.log(LASTING)
+    return (log_std + 0.5 * torch.square(residual * torch.exp(-log_std))).mean()
+
+
+def carry(legs: LegOutputs, velocity: Tensor, rate: Tensor, dt: float, every: int, rng: np.random.Generator) -> Carried:
+    """Run the filter.
+
+    Args:
+        legs: what the network says in every `every`-th step (B, T, L, 3).
+        velocity: the truth in those steps (B, T, 3).
+        rate: angular rate of the base (B, T, 3).
+        dt: seconds between two steps of the network.
+        every: how many of them lie between two steps of the filter.
+        rng: draws the start and the errors of the IMU.
+    """
+    batch, steps = velocity.shape[:2]
+    span = dt * every
+    # A filter that takes every step would see `every` times as many measurements.
+    worth = every * torch.exp(-2.0 * legs.log_std)
+    pull = (worth * (legs.velocity - velocity[:, :, None])).sum(2)
+    worth = worth.sum(2)
+    error = _draw(rng, (batch, 3), START)
+    bias = _draw(rng, (batch, 3), BIAS * span)
+    noise = _draw(rng, (steps, batch, 3), DRIFT * math.sqrt(span))
+    variance = torch.full((batch, 3), START**2)
+    grow = (DRIFT**2 + 0.1 * BIAS**2) * span
+    turn = rate * span
+    errors, variances = [], []
+    for k in range(steps):
+        error = error + bias + noise[k] - torch.linalg.cross(turn[:, k], error)
+        variance = variance + grow
+        certain = 1.0 / variance + worth[:, k]
+        error = (error / variance + pull[:, k]) / certain
+        variance = 1.0 / certain
+        errors.append(error)
+        variances.append(variance)
+    return Carried(torch.stack(errors), torch.stack(variances))
+
+
+def carried_likelihood(carried: Carried) -> Tensor:
+    """Mean negative log-likelihood of the filter's error, after it has settled."""
+    skip = int(SETTLE * len(carried.error))
+    error, variance = carried.error[skip:], carried.variance[skip:]
+    return 0.5 * (torch.square(error) / variance + torch.log(variance)).mean()
+
+
+def _draw(rng: np.random.Generator, shape: tuple[int, ...], std: float) -> Tensor:
+    return torch.from_numpy((std * rng.standard_normal(shape)).astype(np.float32))

@@ -1,0 +1,101 @@
+"""The training of `gait-legs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gait.arrays import AnyArray
+from gait.errors import GaitError
+from gait.nets.leg_features import PER_LEG, SHARED
+from gait.nets.legs import LegsNet
+from gait.train.leg_loss import Carried, carried_likelihood, carry, leg_likelihood
+from gait.train.loop import Trainer, learning_rate
+from gait.train.sources import FILTER, generator
+from gait.train.validate import Score, score_of
+
+SPARSE, DENSE = 10, 2
+"""Every so many samples count: for single legs neighbours say the same, a filter wants them all."""
+LEG_SHARE = 0.1
+"""How much the likelihood of single legs still counts in the second stage."""
+
+
+class LegsTrainer(Trainer):
+    """Trains on the likelihood of single legs first, then through a filter; `l1_iterations` is where it changes."""
+
+    net: LegsNet
+
+    def iterate(self) -> dict[str, Any]:
+        """One iteration: a batch of sequences, one update."""
+        number, config = len(self.history), self.config
+        rng = generator(config, FILTER, number)
+        filtered = number >= config.l1_iterations
+        every = DENSE if filtered else SPARSE
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(config, number)
+        batch = self.source.batch(number)
+        features, velocity = mirrored(torch.from_numpy(batch.features), torch.from_numpy(batch.velocity), rng)
+        first = int(rng.integers(every))
+        legs = self.net.legs(features, None, every, first)
+        truth = velocity[:, first::every]
+        loss = leg_likelihood(legs, truth)
+        row: dict[str, Any] = {"iteration": number}
+        if filtered:
+            carried = carry(legs, truth, features[:, first::every, :3], self._dt, every, rng)
+            loss = carried_likelihood(carried) + LEG_SHARE * loss
+            row["nees"] = float((carried.error.detach() ** 2 / carried.variance.detach()).mean())
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = float(torch.nn.utils.clip_grad_norm_(self.net.parameters(), config.clip))
+        if not np.isfinite(norm):
+            raise GaitError(f"the gradient is not finite in iteration {number}: lower learning_rate and try again")
+        self.optimiser.step()
+        row |= {"loss": float(loss.detach()), "gradient": norm, "learning_rate": learning_rate(config, number)}
+        self.history.append(row)
+        return row
+
+    def validate(self) -> Score:
+        """The error of the small filter over the validation episodes, which are as long as the shortest of them."""
+        episodes = self.source.validation
+        steps = min(len(episode.features) for episode in episodes)
+        features = torch.from_numpy(np.stack([episode.features[:steps] for episode in episodes]))
+        velocity = torch.from_numpy(np.stack([episode.velocity[:steps] for episode in episodes]))
+        carried = self._carry(features, velocity)
+        errors = [_columns(carried.error, i) for i in range(len(episodes))]
+        log_std = [_columns(0.5 * torch.log(carried.variance), i) for i in range(len(episodes))]
+        nothing = [np.zeros_like(error) for error in errors]
+        result = score_of(list(zip(errors, log_std, strict=True)), nothing)
+        self.history[-1].update(result.as_dict("validation_"))
+        return result
+
+    @property
+    def _dt(self) -> float:
+        return 1.0 / self.source.subject.rate
+
+    def _carry(self, features: Tensor, velocity: Tensor) -> Carried:
+        with torch.no_grad():
+            legs = self.net.legs(features, None, DENSE)
+            rate = features[:, ::DENSE, :3]
+            return carry(legs, velocity[:, ::DENSE], rate, self._dt, DENSE, generator(self.config, FILTER, 0))
+
+
+def mirrored(features: Tensor, velocity: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Half of the sequences as in a mirror: a robot is the same to its left and to its right."""
+    sign = torch.from_numpy(np.where(rng.random(len(features)) < 0.5, -1.0, 1.0).astype(np.float32))[:, None, None]
+    legs = (features.shape[-1] - SHARED) // PER_LEG
+    flip = torch.tensor(flipped(legs))
+    return torch.where(flip, sign * features, features), torch.where(
+        torch.tensor([False, True, False]), sign * velocity, velocity
+    )
+
+
+def flipped(legs: int) -> list[bool]:
+    """Which features change their sign in a mirror: rates about x and z, and everything along y."""
+    return [True, False, True, False, True, False, *[False, True, False] * 3 * legs]
+
+
+def _columns(values: Tensor, i: int) -> AnyArray:
+    return values[:, i].numpy().astype(np.float64)
