@@ -101,7 +101,7 @@ def test_the_name_asks_for_the_format_whoever_saves(record: Log | Trajectory, tm
     before = sorted(tmp_path.iterdir())
     for name in ("noext", "record.mp3", ".npz"):
         for write in (record.save, lambda path: save(record, path)):
-            with pytest.raises(GaitError, match=r"end it with one of .npz, .csv, .tum, .txt"):
+            with pytest.raises(GaitError, match=r"end it with one of .npz, .mcap, .csv, .tum, .txt"):
                 write(tmp_path / name)
     assert sorted(tmp_path.iterdir()) == before
 

@@ -9,6 +9,7 @@ from gait.io.csv import Csv, read_csv
 from gait.io.format import Format, reason
 from gait.io.npz import Npz
 from gait.io.reading import Notes, Reading
+from gait.io.ros.bag import Bag
 from gait.io.tum import Tum
 from gait.log import Log
 from gait.read_options import ReadOptions
@@ -28,7 +29,7 @@ __all__ = [
     "save",
 ]
 
-FORMATS: tuple[Format, ...] = (Npz(), Csv(), Tum())
+FORMATS: tuple[Format, ...] = (Npz(), Bag(), Csv(), Tum())
 """Every format, in the order in which a file is offered to them."""
 
 _HEAD = 65536
@@ -65,9 +66,9 @@ def read(path: str | Path, options: ReadOptions | None = None) -> Reading:
         options: what to say where guessing is not enough.
     """
     path, options, notes = Path(path), options or ReadOptions(), Notes()
-    head = _head(path)
+    head = b"" if path.is_dir() else _head(path)
     for candidate in FORMATS:
-        if candidate.matches(head):
+        if candidate.matches(head) or (path.is_dir() and isinstance(candidate, Bag)):
             record = candidate.read(path, options, notes)
             return Reading(record, str(path), tuple(notes.lines), tuple(notes.streams))
     known = ", ".join(candidate.name for candidate in FORMATS)
@@ -79,16 +80,16 @@ def save(record: Log | Trajectory, path: str | Path, compress: bool = False) -> 
 
     Args:
         record: what to write.
-        path: the file; `.npz` and `.csv` hold everything, `.tum` (or `.txt`) poses only.
-        compress: make an `.npz` smaller; no other format can.
+        path: the file; `.npz` and `.csv` hold everything, `.mcap` all of a Log, `.tum` (or `.txt`) poses only.
+        compress: make an `.npz` or `.mcap` smaller; no other format can.
     """
     chosen, path = format_for(path), Path(path)
     if not compress:
         chosen.write(record, path)
-    elif isinstance(chosen, Npz):
+    elif isinstance(chosen, Npz | Bag):
         chosen.write(record, path, compress=True)
     else:
-        raise GaitError(f"cannot compress {path}: only .npz files can be, end its name with that")
+        raise GaitError(f"cannot compress {path}: only .npz and .mcap files can be, end its name with one of them")
 
 
 def format_for(path: str | Path) -> Format:
@@ -103,8 +104,6 @@ def format_for(path: str | Path) -> Format:
 
 def _head(path: Path) -> bytes:
     try:
-        if path.is_dir():
-            raise GaitError(f"{path} is a folder: give a file in it")
         if path.exists() and not path.is_file():
             raise GaitError(f"{path} is not a regular file: save it to one first")
         with path.open("rb") as file:

@@ -29,6 +29,8 @@ class Notes:
 
     lines: list[str] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
+    about: dict[str, str] = field(default_factory=dict)
+    """What gait itself put into a bag beside the messages."""
 
     def say(self, line: str) -> None:
         """Tell the user; the same line twice is told once."""

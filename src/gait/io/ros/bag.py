@@ -1,0 +1,132 @@
+"""Bags as a format of gait: choose topics and a clock, read, merge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gait.errors import GaitError
+from gait.io.format import DEFAULTS, parse_header
+from gait.io.reading import Notes, Stream
+from gait.io.ros import containers
+from gait.io.ros.messages import Decoded, decode, roles_of
+from gait.io.ros.topic import Topic
+from gait.io.ros.topics import choose
+from gait.log import Log
+from gait.read_options import ReadOptions
+from gait.trajectory import Trajectory
+
+APART = 1.0
+"""Stamps in headers that are further than this (s) from the times of recording are of another clock."""
+
+
+class Bag:
+    """ROS 1, ROS 2 and MCAP recordings. They hold what the robot said; a Log is made of it."""
+
+    name = "bag"
+    suffixes: tuple[str, ...] = (".mcap",)
+
+    def matches(self, head: bytes) -> bool:
+        """MCAP, sqlite3, a ROS 1 bag, or one of the first two in zstd."""
+        return head.startswith((containers.MCAP, containers.SQLITE, containers.ROS1, containers.ZSTD))
+
+    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log:
+        """Read a file, or a folder with a bag in it."""
+        from gait.robots import Robot
+
+        notes = Notes() if notes is None else notes
+        topics = containers.scan(path, lambda kind: bool(roles_of(kind)), notes)
+        ours = _written_by_gait(notes)
+        robot = Robot.load(options.robot or ours.get("robot", "go1"))
+        try:
+            chosen = choose(topics, options, str(path), notes)
+        finally:
+            notes.streams += [_stream(topic, ()) for topic in topics]
+        used = {
+            name: [role for role, topic in chosen.items() if topic.name == name] for name in {t.name for t in topics}
+        }
+        notes.streams[:] = [_stream(topic, used[topic.name]) for topic in topics]
+        if options.robot is None and not ours:
+            notes.say(f"the bag does not say which robot it is of, so {robot.name} is taken: --robot chooses another")
+
+        decoded = {}
+        for role, topic in chosen.items():
+            names = robot.leg_names if role == "feet" else robot.joint_names
+            decoded[role] = decode(topic, role, names, options.joint_names, notes)
+        if "targets" in decoded:
+            arrays = decoded["targets"].signal.arrays
+            decoded["targets"].signal.arrays = {"q_des": arrays.get("q_des", arrays.get("q", np.empty(0)))}
+            if len(arrays) and not len(decoded["targets"].signal.t):
+                del decoded["targets"]
+        _set_clock(decoded, options, notes)
+        asked = next((role for role in ("truth", "targets") if getattr(options, role) is not None), "")
+
+        from gait.io.merge import merge
+
+        try:
+            return merge(
+                {role: one.signal for role, one in decoded.items()},
+                robot,
+                notes,
+                str(ours.get("source") or path.name),
+                align=options.align_clock,
+                keep=asked,
+            )
+        except GaitError as error:
+            raise GaitError(f"{path}: {error}") from None
+
+    def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
+        """Write MCAP with standard ROS 2 messages, as any ROS tool reads it; smaller without its index."""
+        from gait.io.ros.write import write_mcap
+
+        write_mcap(record, path, small=compress)
+
+
+def _written_by_gait(notes: Notes) -> dict[str, Any]:
+    """What the Log said of itself, if gait wrote the file from one."""
+    try:
+        return parse_header(notes.about["log"], "the file")[1] if "log" in notes.about else {}
+    except GaitError:
+        return {}
+
+
+def _stream(topic: Topic, roles: tuple[str, ...] | list[str]) -> Stream:
+    stamps = np.array(topic.stamps, dtype=np.float64) / 1e9
+    step = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
+    return Stream(topic.name, topic.kind, topic.count, 1.0 / step if step > 0.0 else float("nan"), ", ".join(roles))
+
+
+def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) -> None:
+    """Put stamps on every signal: those of the headers where all agree with the times of recording."""
+    from gait.io import clock
+
+    bare = [one.signal.name for one in decoded.values() if one.header is None]
+    shift = {
+        role: float(np.median(one.header - one.recorded)) / 1e9
+        for role, one in decoded.items()
+        if one.header is not None and len(one.recorded)
+    }
+    if options.time == "header" and bare:
+        raise GaitError(f"{bare[0]} has no stamps in its headers: give --time message, or leave --time out")
+    if options.time == "auto":
+        spread = max(shift.values()) - min(shift.values()) if shift else 0.0
+        far = max((abs(value) for value in shift.values()), default=0.0)
+        # Headers on one other clock (a robot's that was never set) are fine as long as all are on it.
+        use = bool(shift) and spread < APART and (far < APART or not bare)
+    else:
+        use = options.time == "header"
+    for one in decoded.values():
+        stamps = one.header if use and one.header is not None else one.recorded
+        one.signal.t = clock.from_ns(stamps)
+    if not use:
+        why = (
+            "" if options.time == "message" else " (the headers have none)" if not shift else " (the headers disagree)"
+        )
+        notes.say(f"time: when messages were recorded{why}")
+    elif bare:
+        names = ", ".join(dict.fromkeys(bare))
+        notes.say(f"time: stamps of the headers; {names} has none there, so when its messages were recorded")
+    else:
+        notes.say("time: stamps of the headers")
