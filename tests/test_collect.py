@@ -373,7 +373,7 @@ def test_the_twin_keeps_its_own_body_whatever_is_drawn() -> None:
             {"gait": "gallop"},
             "unknown gait 'gallop': choose one of stand, walk, trot, bound, pace, pronk, trot-to-bound, stationary",
         ),
-        ({"terrain": "ice"}, "unknown terrain 'ice': choose one of flat, rubber, slippery, debris, circular, rough"),
+        ({"terrain": "moon"}, "unknown terrain 'moon': choose one of flat, rubber, slippery, debris, circular, rough"),
         ({"sensors": "best"}, "unknown sensors 'best': choose one of exact, training, twin"),
         ({"feedback": "hope"}, "unknown feedback 'hope': choose one of truth, iekf"),
         ({"episodes": 0}, "episodes must be 1 or more"),
