@@ -21,6 +21,7 @@ VERBS: dict[str, str] = {
     "sim": "Let a simulated robot walk, and keep what its sensors say.",
     "train": "Learn a network from simulated walks.",
     "run": "Estimate a log: velocity and pose, with plots and files for other tools.",
+    "live": "Estimate a robot that runs: ROS 2, Unitree, or a log played again.",
     "info": "Show what is in a file, or what a bug report needs.",
     "convert": "Write a log or a trajectory in another format.",
     "eval": "Compare a trajectory, or every method, with the truth in a log.",

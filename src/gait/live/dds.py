@@ -1,0 +1,153 @@
+"""DDS through cyclonedds: what a node has of readers, writers and patience. ROS 2 and Unitree's Go2 speak it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from gait.errors import GaitError, need_extra
+
+EXTRA = "live"
+DOMAINS = 232
+"""The highest domain that fits the ports."""
+_READ = 10_000
+"""Messages taken at once."""
+
+
+def check_extra() -> None:
+    """Raise unless cyclonedds is installed."""
+    try:
+        import cyclonedds.domain  # noqa: F401
+    except ImportError:
+        raise need_extra("cyclonedds", EXTRA) from None
+
+
+def domain_of(domain: int | None) -> int:
+    """The domain that was asked for, or that of ROS_DOMAIN_ID, or 0."""
+    word = os.environ.get("ROS_DOMAIN_ID", "") if domain is None else str(domain)
+    try:
+        number = int(word or 0)
+    except ValueError:
+        raise GaitError(f"ROS_DOMAIN_ID is '{word}': set it to a number, or give --domain") from None
+    if not 0 <= number <= DOMAINS:
+        raise GaitError(f"domain {number} does not exist: choose one from 0 to {DOMAINS}")
+    return number
+
+
+class Node:
+    """A participant in a domain. One thread reads; what arrives meanwhile is kept by the library."""
+
+    def __init__(self, domain: int | None = None, interface: str = "") -> None:
+        """Join a domain.
+
+        Args:
+            domain: its number; that of ROS_DOMAIN_ID by default.
+            interface: network interface, such as eth0 or lo; by default what CYCLONEDDS_URI says, or the first one.
+        """
+        check_extra()
+        from cyclonedds.core import DDSException, WaitSet
+        from cyclonedds.domain import Domain, DomainParticipant
+
+        self.domain = domain_of(domain)
+        try:
+            # The settings of a domain hold as long as this object lives.
+            self._settings = Domain(self.domain, _settings(interface)) if interface else None
+            self._participant: Any = DomainParticipant(self.domain)
+        except DDSException:
+            where = f" on interface {interface}" if interface else ""
+            raise GaitError(
+                f"cannot join DDS domain {self.domain}{where}: see `ip -br addr` for the interfaces, and CYCLONEDDS_URI"
+                " for settings"
+            ) from None
+        self._waitset: Any = WaitSet(self._participant)
+
+    def reader(self, topic: str, kind: Any) -> Reader:
+        """Read a topic, whatever the reliability of who writes it."""
+        return Reader(self._participant, self._waitset, topic, kind)
+
+    def writer(self, topic: str, kind: Any, depth: int) -> Writer:
+        """Write a topic, reliably for those who ask for it."""
+        return Writer(self._participant, topic, kind, depth)
+
+    def wait(self, timeout: float) -> None:
+        """Return when a reader has something, or after so many seconds."""
+        self._waitset.wait(int(timeout * 1e9))
+
+    def close(self) -> None:
+        """Leave the domain; whoever listens is told."""
+        self._waitset = None
+        self._participant = None
+        self._settings = None
+
+
+class Reader:
+    """Messages of one topic as bytes, in the order of arrival."""
+
+    def __init__(self, participant: Any, waitset: Any, topic: str, kind: Any) -> None:
+        from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
+        from cyclonedds.qos import Policy, Qos
+        from cyclonedds.sub import DataReader
+        from cyclonedds.topic import Topic
+
+        # Best effort is what sensors send, and it also hears those that are reliable. All is kept until it is taken:
+        # a pause of this process must not cost a sample.
+        qos = Qos(Policy.Reliability.BestEffort, Policy.History.KeepAll, Policy.Durability.Volatile)
+        self.topic, self.count = topic, 0
+        self._reader: Any = DataReader(participant, Topic(participant, topic, kind), qos=qos)
+        self._condition = ReadCondition(self._reader, ViewState.Any | InstanceState.Any | SampleState.Any)
+        waitset.attach(self._condition)
+
+    def take(self) -> Iterator[tuple[bytes, int]]:
+        """What has come: bytes, and when it was sent on the clock of the sender, ns."""
+        for message in self._reader.take(_READ):
+            # What is not raw says that a writer has gone; we notice by its silence.
+            if (data := getattr(message, "encoded", None)) is not None:
+                self.count += 1
+                yield data, message.sample_info.source_timestamp
+
+    @property
+    def writers(self) -> int:
+        """How many write this topic now."""
+        return len(self._reader.get_matched_publications())
+
+
+class Writer:
+    """Sends messages that are encoded already."""
+
+    def __init__(self, participant: Any, topic: str, kind: Any, depth: int) -> None:
+        from cyclonedds.core import DDSException
+        from cyclonedds.pub import DataWriter
+        from cyclonedds.qos import Policy, Qos
+        from cyclonedds.topic import Topic
+
+        # A listener that is too slow must not hold up the estimator: no waiting, what does not fit is dropped.
+        qos = Qos(Policy.Reliability.Reliable(0), Policy.History.KeepLast(depth), Policy.Durability.Volatile)
+        self._kind, self._error = kind, DDSException
+        self._writer: Any = DataWriter(participant, Topic(participant, topic, kind), qos=qos)
+        self.dropped = 0
+
+    @property
+    def readers(self) -> int:
+        """How many read this topic now."""
+        return len(self._writer.get_matched_subscriptions())
+
+    def write(self, encoded: bytes) -> None:
+        """Send a message."""
+        try:
+            self._writer.write(self._kind.of(encoded))
+        except self._error:
+            self.dropped += 1
+
+
+def _settings(interface: str) -> str:
+    """Settings of cyclonedds for one interface. Loopback has no multicast: there, partners are asked one by one."""
+    choice = f'<Interfaces><NetworkInterface name="{interface}"/></Interfaces>'
+    if interface != "lo":
+        return f"<CycloneDDS><Domain><General>{choice}</General></Domain></CycloneDDS>"
+    peers = "<Peers><Peer address='localhost'/></Peers><ParticipantIndex>auto</ParticipantIndex>"
+    peers += "<MaxAutoParticipantIndex>30</MaxAutoParticipantIndex>"
+    return (
+        f"<CycloneDDS><Domain><General>{choice}<AllowMulticast>false</AllowMulticast></General>"
+        f"<Discovery>{peers}</Discovery></Domain></CycloneDDS>"
+    )

@@ -1,0 +1,188 @@
+"""One sample out of messages that come apart: IMU, joints and commands, each with a stamp of its own.
+
+The IMU is the clock: each of its messages becomes a sample. Joints are taken at its stamp, between the two messages
+around it; so an IMU message waits until joints of its own time or later are there, but not for long. Joint targets hold
+until the next command. What does not come is nan, and the estimator knows what to do about that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.sample import Sample
+
+NS = 1_000_000_000
+SAME = 1_000
+"""Stamps this close (ns) are one instant: seconds as a float are rounded to 0.2 us."""
+RESTART = NS
+"""A stamp this much in the past is a clock that was set anew, not a message out of order."""
+_KEPT = 4096
+
+
+HOLD = 0.2
+"""A joint target older than this (s) is not used any more: whoever sent it has stopped."""
+
+
+class Arrival(NamedTuple):
+    """A sample that is complete."""
+
+    sample: Sample
+    ns: int
+    """Its stamp."""
+    sent_ns: int
+    """When it was sent, or was due, on the clock of this machine or one that is in step with it."""
+
+
+class Held:
+    """The last joint targets, for as long as they count."""
+
+    def __init__(self) -> None:
+        self._ns, self._q_des = 0, np.empty(0)
+
+    def set(self, ns: int, q_des: Array) -> None:
+        """A command."""
+        self._ns, self._q_des = ns, q_des
+
+    def at(self, ns: int) -> Array | None:
+        """What holds at a time: None before the first command, nan after the last."""
+        if not len(self._q_des):
+            return None
+        return self._q_des if ns - self._ns <= HOLD * NS else np.full_like(self._q_des, np.nan)
+
+
+class _Joints(NamedTuple):
+    ns: int
+    values: Array
+    """Angles, velocities and torques (3, J)."""
+
+
+class _Pending(NamedTuple):
+    ns: int
+    gyro: Array
+    accel: Array
+    sent_ns: int
+    arrived: float
+
+
+class Pairing:
+    """Puts samples together. Stamps are in nanoseconds on one clock; `now` is any clock that does not jump, in s."""
+
+    def __init__(self, joints: int, *, commands: bool, wait: float = 0.02, stale: float = 0.05) -> None:
+        """Begin with nothing.
+
+        Args:
+            joints: how many there are.
+            commands: whether there is a source of joint targets.
+            wait: how long an IMU message waits for joints, s.
+            stale: joints older than this are not used any more, s.
+        """
+        self._wait, self._stale = wait, int(stale * NS)
+        self._commands = commands
+        self._nan = np.full(joints, np.nan)
+        self._pending: deque[_Pending] = deque()
+        self._joints: deque[_Joints] = deque(maxlen=_KEPT)
+        self._targets: deque[tuple[int, Array]] = deque(maxlen=_KEPT)
+        self._last_imu = -RESTART * 10
+        self.disordered = 0
+        """Messages that were older than one before them, and not used."""
+        self.unpaired = 0
+        """Samples without joints of their time."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether an IMU message waits for joints."""
+        return bool(self._pending)
+
+    @property
+    def has_targets(self) -> bool:
+        """Whether a command has come."""
+        return bool(self._targets)
+
+    def add_imu(self, ns: int, gyro: Array, accel: Array, sent_ns: int, now: float) -> None:
+        """An IMU message."""
+        if self._last_imu - RESTART < ns <= self._last_imu:
+            self.disordered += 1
+            return
+        self._last_imu = ns
+        self._pending.append(_Pending(ns, gyro, accel, sent_ns, now))
+
+    def add_joints(self, ns: int, q: Array, dq: Array | None, tau: Array | None) -> None:
+        """A message of joint states, in the robot's order."""
+        if self._in_order(self._joints, ns):
+            parts = [q, self._nan if dq is None else dq, self._nan if tau is None else tau]
+            self._joints.append(_Joints(ns, np.stack(parts)))
+
+    def add_targets(self, ns: int, q_des: Array) -> None:
+        """A command, in the robot's order."""
+        if self._in_order(self._targets, ns):
+            self._targets.append((ns, q_des))
+
+    def take(self, now: float) -> Iterable[Arrival]:
+        """The samples that are complete, or have waited long enough."""
+        while self._pending:
+            first = self._pending[0]
+            values = self._values_at(first.ns)
+            if values is None:
+                if now - first.arrived < self._wait:
+                    return
+                values = self._held(first.ns)
+            self._pending.popleft()
+            q, dq, tau = (self._nan, self._nan, None) if values is None else values
+            self.unpaired += values is None
+            if tau is not None and np.isnan(tau[0]):
+                tau = None
+            targets = self._targets_at(first.ns) if self._commands else None
+            sample = Sample(first.ns / NS, first.gyro, first.accel, q, dq, targets, tau)
+            yield Arrival(sample, first.ns, first.sent_ns)
+
+    def _in_order(self, messages: deque[_Joints] | deque[tuple[int, Array]], ns: int) -> bool:
+        """Whether a stamp is later than the last; a clock set anew makes what was before worthless."""
+        if not messages or ns > messages[-1][0]:
+            return True
+        if ns > messages[-1][0] - RESTART:
+            self.disordered += 1
+            return False
+        messages.clear()
+        return True
+
+    def _values_at(self, ns: int) -> Array | None:
+        """Joints at a stamp: those of that instant, or between the two around it; None if the later is not there."""
+        joints = self._joints
+        if not joints or joints[-1].ns < ns - SAME or joints[0].ns > ns + self._stale:
+            return None
+        # Samples are taken in order: what lies before the one we need will not be asked for again.
+        while len(joints) > 1 and joints[1].ns <= ns + SAME:
+            joints.popleft()
+        before = joints[0]
+        if abs(before.ns - ns) <= SAME or len(joints) == 1:
+            return before.values
+        after = joints[1]
+        if before.ns > ns:
+            return before.values
+        if after.ns - before.ns > self._stale:
+            # Nothing is known between the ends of a gap; the nearer end may do.
+            near = before if ns - before.ns < after.ns - ns else after
+            return near.values if abs(near.ns - ns) <= self._stale else None
+        part = (ns - before.ns) / (after.ns - before.ns)
+        between: Array = before.values + part * (after.values - before.values)
+        return between
+
+    def _held(self, ns: int) -> Array | None:
+        """The last joints, if they are not too old."""
+        if not self._joints:
+            return None
+        last = self._joints[-1]
+        return last.values if 0 <= ns - last.ns <= self._stale else None
+
+    def _targets_at(self, ns: int) -> Array:
+        targets = self._targets
+        while len(targets) > 1 and targets[1][0] <= ns + SAME:
+            targets.popleft()
+        if not targets or not -SAME <= ns - targets[0][0] <= HOLD * NS:
+            return self._nan
+        return targets[0][1]

@@ -1,0 +1,261 @@
+"""A log played as if a robot sent it: to try `gait live` without a robot, and to measure it.
+
+python -m gait.live.play LOG ros  # elsewhere: gait live ros --targets /joint_targets
+python -m gait.live.play LOG go1  # elsewhere: gait live go1
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.errors import GaitError
+from gait.live.cdr import MOTORS
+from gait.live.dds import Node
+from gait.live.go1 import LOW_CMD, LOW_STATE, PORT
+from gait.live.sources import UNITREE_JOINTS
+from gait.log import Log
+from gait.sample import Sample
+
+NS = 1_000_000_000
+IMU, JOINTS, TARGETS = "rt/imu", "rt/joint_states", "rt/joint_targets"
+_LITTLE = b"\x00\x01\x00\x00"
+_LOW_STATE_BYTES, _LOW_CMD_BYTES = 1180, 812
+
+
+class FakeRobot(Protocol):
+    """Sends rows as a robot would."""
+
+    def send(self, row: Sample, ns: int) -> None:
+        """All messages of one row, stamped with a time in ns."""
+
+    def heard(self) -> bool:
+        """Whether somebody listens."""
+
+    def close(self) -> None:
+        """Let go of sockets and the like."""
+
+
+def encode_imu(ns: int, gyro: Array, accel: Array) -> bytes:
+    """sensor_msgs/Imu without orientation."""
+    values = np.zeros(37)
+    values[4], values[13:16], values[25:28] = -1.0, gyro, accel
+    # An empty frame_id ends at 13 bytes; numbers begin at the next multiple of eight.
+    return _LITTLE + struct.pack("<iII4x", *divmod(ns, NS), 1) + values.tobytes()
+
+
+def encode_joints(ns: int, names: Sequence[str], *values: Array) -> bytes:
+    """sensor_msgs/JointState of position, velocity and effort, as many as there are."""
+    data = bytearray(_LITTLE + struct.pack("<iIIx", *divmod(ns, NS), 1))
+
+    def align(size: int) -> None:
+        data.extend(b"\0" * (-(len(data) - 4) % size))
+
+    align(4)
+    data += struct.pack("<I", len(names))
+    for name in names:
+        align(4)
+        data += struct.pack("<I", len(name) + 1) + name.encode() + b"\0"
+    for one in (*values, *[np.empty(0)] * (3 - len(values))):
+        align(4)
+        data += struct.pack("<I", len(one))
+        if len(one):
+            align(8)
+            data += np.asarray(one, dtype="<f8").tobytes()
+    return bytes(data)
+
+
+def encode_low_state(row: Sample) -> bytes:
+    """unitree_go LowState_ with IMU and motors, and nothing else."""
+    data = bytearray(_LOW_STATE_BYTES)
+    data[:4] = _LITTLE
+    np.ndarray(6, "<f4", data, 4 + 24 + 16)[:] = [*row.gyro, *row.accel]
+    motors = np.ndarray((MOTORS, 4), "<f4", data, 4 + 80, (48, 4))
+    motors[:, 0], motors[:, 1], motors[:, 3] = row.q, row.dq, 0.0 if row.tau is None else row.tau
+    return bytes(data)
+
+
+def encode_low_cmd(q_des: Array) -> bytes:
+    """unitree_go LowCmd_ with target angles, and nothing else."""
+    data = bytearray(_LOW_CMD_BYTES)
+    data[:4] = _LITTLE
+    np.ndarray(MOTORS, "<f4", data, 4 + 24, (36,))[:] = q_des
+    return bytes(data)
+
+
+def encode_go1_state(row: Sample, tick: int) -> bytes:
+    """LowState of a Go1 with IMU, motors and tick, and nothing else."""
+    one = np.zeros(1, LOW_STATE)
+    one["gyro"], one["accel"], one["tick"] = row.gyro, row.accel, tick % 2**32
+    for name, values in (("q", row.q), ("dq", row.dq), ("tau", row.tau)):
+        one["motors"][name][0, :MOTORS] = 0.0 if values is None else values
+    return one.tobytes()
+
+
+def encode_go1_command(q_des: Array) -> bytes:
+    """LowCmd of a Go1 with target angles, and nothing else."""
+    one = np.zeros(1, LOW_CMD)
+    one["motors"]["q"][0, :MOTORS] = q_des
+    return one.tobytes()
+
+
+class RosRobot:
+    """Topics of a ROS 2 robot: IMU, joint states, and a JointState of targets."""
+
+    def __init__(self, node: Node, names: Sequence[str]) -> None:
+        from gait.live import idl
+
+        self._names = names
+        self._imu, self._joints = node.writer(IMU, idl.Imu, 50), node.writer(JOINTS, idl.JointState, 50)
+        self._targets = node.writer(TARGETS, idl.JointState, 50)
+
+    def send(self, row: Sample, ns: int) -> None:
+        """The targets first, as a controller has them before sensors answer."""
+        if row.q_des is not None:
+            self._targets.write(encode_joints(ns, self._names, row.q_des))
+        self._imu.write(encode_imu(ns, row.gyro, row.accel))
+        more = () if row.tau is None else (row.tau,)
+        self._joints.write(encode_joints(ns, self._names, row.q, row.dq, *more))
+
+    def heard(self) -> bool:
+        """Whether somebody listens."""
+        return self._imu.readers > 0 and self._joints.readers > 0
+
+    def close(self) -> None:
+        """Nothing: the node is closed by who made it."""
+
+
+class Go2Robot:
+    """Topics of a Go2; their stamps are the times at which they are sent."""
+
+    def __init__(self, node: Node) -> None:
+        from gait.live import idl
+
+        self._state = node.writer("rt/lowstate", idl.LowState, 50)
+        self._command = node.writer("rt/lowcmd", idl.LowCmd, 50)
+
+    def send(self, row: Sample, ns: int) -> None:
+        """Command and state."""
+        if row.q_des is not None:
+            self._command.write(encode_low_cmd(row.q_des))
+        self._state.write(encode_low_state(row))
+
+    def heard(self) -> bool:
+        """Whether somebody listens."""
+        return self._state.readers > 0
+
+    def close(self) -> None:
+        """Nothing: the node is closed by who made it."""
+
+
+class Go1Robot:
+    """Packets of a Go1, with ticks of microseconds."""
+
+    def __init__(self, port: int = PORT, host: str = "127.0.0.1") -> None:
+        self._to = (host, port)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def send(self, row: Sample, ns: int) -> None:
+        """Command and state."""
+        if row.q_des is not None:
+            self._socket.sendto(encode_go1_command(row.q_des), self._to)
+        self._socket.sendto(encode_go1_state(row, ns // 1000), self._to)
+
+    def heard(self) -> bool:
+        """UDP does not tell."""
+        return True
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def play(log: Log, robot: FakeRobot, start_ns: int | None = None) -> int:
+    """Send every row when it is due.
+
+    Args:
+        log: what to play.
+        robot: as which.
+        start_ns: stamp of the first row; the time of day by default.
+
+    Returns:
+        How many rows were sent.
+    """
+    start_ns = time.time_ns() if start_ns is None else start_ns
+    begin, first = time.perf_counter(), float(log.t[0])
+    for row in log.rows():
+        past = row.t - first
+        wait = begin + past - time.perf_counter()
+        if wait > 0.0:
+            time.sleep(wait)
+        robot.send(row, start_ns + round(past * NS))
+    return len(log)
+
+
+def main() -> None:
+    """Play from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log", type=Path)
+    parser.add_argument("robot", choices=("ros", "go2", "go1"))
+    parser.add_argument("--domain", type=int, help="DDS domain; ROS_DOMAIN_ID by default")
+    parser.add_argument("--interface", default="", help="network interface for DDS")
+    parser.add_argument("--port", type=int, default=PORT, help="UDP port of gait live go1")
+    parser.add_argument("--rate", type=float, help="resample the log first, Hz")
+    parser.add_argument("--begin", type=float, default=0.0, help="seconds of the log to leave out")
+    parser.add_argument("--seconds", type=float, help="seconds of the log to play")
+    parser.add_argument("--stamp", type=float, help="stamp of the first row, s; the time of day by default")
+    parser.add_argument("--wait", type=float, default=30.0, help="seconds to wait for somebody who listens")
+    args = parser.parse_args()
+    try:
+        print(f"sent {_play(args)} rows")
+    except GaitError as error:
+        sys.exit(f"play: {error}")
+
+
+def _play(args: argparse.Namespace) -> int:
+    log = Log.load(args.log)
+    start = float(log.t[0]) + args.begin
+    log = log.slice(start, None if args.seconds is None else start + args.seconds)
+    log = log if args.rate is None else log.resample(args.rate)
+    robot: FakeRobot
+    if args.robot == "go1":
+        robot = Go1Robot(args.port)
+    else:
+        node = Node(args.domain, args.interface)
+        robot = RosRobot(node, log.joint_names) if args.robot == "ros" else Go2Robot(node)
+    if args.robot != "ros":
+        log = _in_order(log)
+    deadline = time.monotonic() + args.wait
+    while not robot.heard() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    # Whoever listens has found us; we must find it too before anything goes out.
+    time.sleep(0.2)
+    count = play(log, robot, None if args.stamp is None else round(args.stamp * NS))
+    # What was sent last may still be on its way.
+    time.sleep(0.2)
+    robot.close()
+    return count
+
+
+def _in_order(log: Log) -> Log:
+    """Joints as Unitree's motors are numbered."""
+    order = [log.joint_names.index(name) for name in UNITREE_JOINTS]
+
+    def sort(values: Array | None) -> Array | None:
+        return None if values is None else values[:, order]
+
+    parts = {name: sort(getattr(log, name)) for name in ("q", "dq", "q_des", "tau")}
+    return log.replace(joint_names=list(UNITREE_JOINTS), **parts)
+
+
+if __name__ == "__main__":
+    main()

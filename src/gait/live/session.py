@@ -1,0 +1,185 @@
+"""The loop: samples in, states out, everything that wants them told, until somebody says stop."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Protocol
+
+import numpy as np
+
+from gait.estimator import Estimator, State
+from gait.live.dds import Writer
+from gait.live.monitor import Line, Monitor
+from gait.live.pairing import NS, Arrival
+from gait.live.sources import Source
+from gait.outputs.mcap import McapRecorder
+from gait.outputs.odometry import Converter, Encoder
+from gait.outputs.view import View
+from gait.sample import Sample
+
+POLL = 0.05
+"""Longest wait for a sample, s: so often the loop looks whether it should stop."""
+PATIENCE = 1.0
+"""How long to wait for the first joint targets, s, before it goes on without."""
+WITHOUT_TARGETS = "No joint targets came, so weights that do without were taken: start again once commands are sent."
+
+
+class Sink(Protocol):
+    """Whoever wants to know."""
+
+    def put(self, arrival: Arrival, state: State) -> None:
+        """A sample and the state after it."""
+
+    def close(self) -> None:
+        """The last has come."""
+
+
+class OdometrySink:
+    """Odometry and transform to DDS and to a file: encoded once, the same bytes for both."""
+
+    def __init__(
+        self,
+        converter: Converter,
+        encoder: Encoder,
+        odometry: Writer | None = None,
+        transform: Writer | None = None,
+        recorder: McapRecorder | None = None,
+    ) -> None:
+        """Take whatever there is to write to."""
+        self._converter, self._encoder = converter, encoder
+        self._odometry, self._transform, self._recorder = odometry, transform, recorder
+
+    def put(self, arrival: Arrival, state: State) -> None:
+        """Send it, then record it."""
+        values = self._converter.of_state(state, arrival.sample.gyro)
+        odometry = self._encoder.odometry(arrival.ns, values)
+        transform = self._encoder.transform(arrival.ns, values)
+        if self._odometry is not None:
+            self._odometry.write(odometry)
+        if self._transform is not None:
+            self._transform.write(transform)
+        if self._recorder is not None:
+            self._recorder.write_messages(arrival.ns, odometry, transform)
+
+    def close(self) -> None:
+        """Complete the file."""
+        if self._recorder is not None:
+            self._recorder.close()
+
+    @property
+    def dropped(self) -> int:
+        """Messages that no listener could take."""
+        return sum(one.dropped for one in (self._odometry, self._transform) if one is not None)
+
+
+class ViewSink:
+    """Some of the samples to Rerun: drawing all of them would take longer than they last."""
+
+    RATE = 20.0
+
+    def __init__(self, view: View) -> None:
+        """Draw there."""
+        self._view, self._next = view, 0
+
+    def put(self, arrival: Arrival, state: State) -> None:
+        """Draw, if the last drawing is long enough ago."""
+        if arrival.ns >= self._next or arrival.ns < self._next - 2 * int(1e9 / self.RATE):
+            self._next = arrival.ns + int(1e9 / self.RATE)
+            self._view.show(arrival.ns / 1e9, state, np.asarray(arrival.sample.q))
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._view.close()
+
+
+def run_live(
+    source: Source,
+    estimator: Estimator,
+    sinks: Sequence[Sink],
+    monitor: Monitor,
+    line: Line,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Estimate until the source ends or `stop` says so; sinks are closed whatever happens.
+
+    Args:
+        source: gives samples.
+        estimator: reset, and run once before: the first call may compile.
+        sinks: told of every state.
+        monitor: told of every sample.
+        line: for the terminal.
+        stop: asked every few milliseconds.
+    """
+    gc.collect()
+    # What is there now stays: the collector need not look at it again, which would take it tens of milliseconds.
+    gc.freeze()
+    start = _Start(source, monitor)
+    try:
+        while not source.ended and not stop():
+            for arrival in source.poll(POLL):
+                if not start.ready(arrival):
+                    continue
+                state = estimator.update(start.sample(arrival))
+                for sink in sinks:
+                    sink.put(arrival, state)
+                monitor.add(arrival, state, time.time_ns())
+            if line.due():
+                line.write(monitor.line(source.status()))
+    finally:
+        gc.unfreeze()
+        line.close()
+        for sink in sinks:
+            sink.close()
+
+
+class _Start:
+    """Which weights to take is settled with the first sample: so that one waits for joint targets, if there are to be
+    any."""
+
+    def __init__(self, source: Source, monitor: Monitor) -> None:
+        self._source, self._monitor = source, monitor
+        self._begun = False
+        self._first: float | None = None
+        self._zero_ns = 0
+
+    def ready(self, arrival: Arrival) -> bool:
+        """Whether to use a sample."""
+        if self._begun:
+            return True
+        q_des = arrival.sample.q_des
+        if self._source.wants_targets and (q_des is None or not np.isfinite(q_des).all()):
+            now = time.monotonic()
+            self._first = now if self._first is None else self._first
+            if now - self._first < PATIENCE:
+                return False
+            self._source.wants_targets = False
+            self._monitor.notes.append(WITHOUT_TARGETS)
+        self._begun, self._zero_ns = True, arrival.ns
+        return True
+
+    def sample(self, arrival: Arrival) -> Sample:
+        """The sample as the estimator shall see it: seconds since 1970 would be rounded to 0.2 us."""
+        t, sample = (arrival.ns - self._zero_ns) / NS, arrival.sample
+        return sample._replace(t=t) if self._source.wants_targets else sample._replace(t=t, q_des=None)
+
+
+@contextmanager
+def until_interrupted() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and a polite kill ask to stop, instead of tearing the loop apart in the middle of a write."""
+    asked = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
