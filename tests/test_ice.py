@@ -12,8 +12,8 @@ ICE = CollectConfig(terrain="ice", sensors="exact", seconds=3.0, seed=2)
 
 def test_friction_is_drawn_from_ice_to_wet_stone() -> None:
     drawn = [draw_episode(ICE, number)[0].friction for number in range(200)]
-    assert 0.05 <= min(drawn) < 0.055 and 0.145 < max(drawn) <= 0.15
-    assert np.mean(drawn) == pytest.approx(0.1, abs=0.01)
+    assert 0.05 <= min(drawn) < 0.06 and 0.24 < max(drawn) <= 0.25
+    assert np.mean(drawn) == pytest.approx(0.15, abs=0.01)
 
 
 def test_feet_slip_and_the_robot_stays_up() -> None:

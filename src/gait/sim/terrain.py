@@ -187,7 +187,7 @@ TERRAINS: dict[str, Terrain] = {
         Terrain("circular", 0.9, (0.8, 1.0), _circular),
         Terrain("rough", 0.7, (0.5, 1.0), _rough),
         Terrain("slope", 0.8, (0.6, 1.0), _slope),
-        Terrain("ice", 0.1, (0.05, 0.15), _slippery),
+        Terrain("ice", 0.12, (0.05, 0.25), _slippery),
     )
 }
 TERRAIN_NAMES = tuple(TERRAINS)
