@@ -9,7 +9,7 @@ import torch
 
 from gait.arrays import Array
 from gait.nets import Model, architecture_of
-from gait.nets.architecture import Architecture
+from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.base import VelocityNet
 from gait.nets.build import build, weights_of
 
@@ -17,6 +17,8 @@ from gait.nets.build import build, weights_of
 def random_normaliser(architecture: Architecture, seed: int = 0) -> tuple[Array, Array]:
     """A mean and a std of all features; legs share theirs."""
     rng = np.random.default_rng(seed)
+    if isinstance(architecture, LegsArchitecture):
+        return rng.normal(size=architecture.token), rng.uniform(0.5, 2.0, architecture.token)
     mean, std = rng.normal(size=architecture.num_features), rng.uniform(0.5, 2.0, architecture.num_features)
     for name in architecture.joint_features:
         for leg in range(architecture.legs):

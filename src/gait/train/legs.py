@@ -17,7 +17,7 @@ from gait.train.loop import Trainer, learning_rate
 from gait.train.sources import FILTER, generator
 from gait.train.validate import Score, score_of
 
-SPARSE, DENSE = 10, 2
+SPARSE, DENSE = 5, 2
 """Every so many samples count: for single legs neighbours say the same, a filter wants them all."""
 LEG_SHARE = 0.1
 """How much the likelihood of single legs still counts in the second stage."""

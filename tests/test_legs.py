@@ -1,0 +1,257 @@
+"""gait-legs: its features are physics, its network is the same for every leg, and its training is honest."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from net_samples import random_net
+from synthetic import walking_log
+
+from gait import Log, Robot
+from gait.errors import GaitError
+from gait.nets import architecture_of, load_model
+from gait.nets.architecture import LegsArchitecture
+from gait.nets.cost import folded_multiply_adds, multiply_adds
+from gait.nets.leg_features import FORCE, PER_LEG, POSITION, SHARED, VELOCITY, leg_features
+from gait.nets.legs import LegOutputs, LegsNet
+from gait.train import loop
+from gait.train.config import TrainConfig
+from gait.train.faults import FaultRanges, delayed, with_faults
+from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood
+from gait.train.legs import flipped, mirrored
+from gait.train.sources import DataSet
+
+GO1 = Robot.load("go1")
+GENTLE: dict[str, Any] = {
+    "network": "gait-legs", "iterations": 6, "l1_iterations": 3, "warmup": 2, "sequences": 4, "steps": 60,
+    "validate_every": 3, "gyro_noise": 0.0, "accel_noise": 0.0, "faults": True,
+}  # fmt: skip
+
+
+def per_leg(features: np.ndarray, part: int) -> np.ndarray:
+    """One part of the features of all legs (N, L, 3)."""
+    return features[:, SHARED:].reshape(len(features), -1, PER_LEG)[..., part : part + 3]
+
+
+@pytest.fixture(scope="module")
+def walked() -> Log:
+    return walking_log(1.5)
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory, walked: Log) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "trot"
+    folder.mkdir()
+    rows = []
+    for i in range(6):
+        walked.slice(0.1 * i, 0.1 * i + 0.8).save(folder / f"episode_{i:05d}.npz")
+        rows.append(json.dumps({"episode": i, "file": f"episode_{i:05d}.npz"}))
+    (folder / "index.jsonl").write_text("\n".join(rows) + "\n")
+    (folder / "collection.json").write_text(json.dumps({"gait": "trot", "sensors": "exact"}))
+    return folder
+
+
+def legs_net(**values: Any) -> LegsNet:
+    net = random_net("gait-legs", **values)
+    assert isinstance(net, LegsNet)
+    return net
+
+
+def test_a_leg_that_stands_measures_the_velocity(walked: Log) -> None:
+    error = np.linalg.norm(per_leg(leg_features(walked, GO1), VELOCITY) - walked.vel_b[:, None], axis=2)
+    assert walked.contact is not None
+    assert error[walked.contact].max() < 0.01
+    assert np.median(error[~walked.contact]) > 0.2
+
+
+def test_the_ground_carries_the_robot(walked: Log) -> None:
+    features = leg_features(walked, GO1)
+    assert walked.contact is not None
+    force = per_leg(features, FORCE)[50:, :, 2]
+    standing, swinging = force[walked.contact[50:]], force[~walked.contact[50:]]
+    assert np.median(standing) > 0.1 > abs(np.median(swinging))
+    position = per_leg(features, POSITION)
+    assert (position[..., 2] > -1.1).all() and (position[..., 2] < -0.3).all()
+
+
+def test_forces_come_from_targets_where_torques_are_missing(walked: Log) -> None:
+    bare = walked.replace(tau=None, q_des=walked.q + 0.05)
+    force = per_leg(leg_features(bare, GO1), FORCE)
+    assert np.isfinite(force).all() and np.abs(force).max() > 0.05
+    with pytest.raises(GaitError, match="neither joint torques nor joint targets"):
+        leg_features(walked.replace(tau=None), GO1)
+    assert leg_features(walked.replace(tau=None), GO1, forces=False).shape == (len(walked), SHARED + 6 * 4)
+
+
+def test_every_leg_is_treated_alike() -> None:
+    net = legs_net()
+    inputs = torch.randn(2, 20, net.architecture.num_features, generator=torch.Generator().manual_seed(1))
+    own = inputs[..., SHARED:].reshape(2, 20, 4, PER_LEG)
+    order = [2, 0, 3, 1]
+    shuffled = torch.cat([inputs[..., :SHARED], own[:, :, order].flatten(2)], -1)
+    a, b = net.legs(inputs), net.legs(shuffled)
+    assert torch.allclose(a.velocity[:, :, order], b.velocity, atol=1e-5)
+    assert torch.allclose(a.log_std[:, :, order], b.log_std, atol=1e-5)
+
+
+def test_one_set_of_weights_serves_any_number_of_legs() -> None:
+    four, six = legs_net(), legs_net(legs=6)
+    six.load_state_dict(four.state_dict())
+    alone = legs_net(head_width=0), legs_net(legs=6, head_width=0)
+    alone[1].load_state_dict(alone[0].state_dict())
+    inputs = torch.randn(1, 20, six.architecture.num_features, generator=torch.Generator().manual_seed(1))
+    few = inputs[..., : SHARED + 4 * PER_LEG]
+    # Without attention the legs that others lack change nothing.
+    assert torch.allclose(alone[0].legs(few).velocity, alone[1].legs(inputs).velocity[:, :, :4], atol=1e-6)
+    assert six.legs(inputs).velocity.shape == (1, 20, 6, 3)
+
+
+def test_a_sequence_in_pieces_gives_the_same() -> None:
+    net = legs_net()
+    inputs = torch.randn(2, 40, net.architecture.num_features, generator=torch.Generator().manual_seed(1))
+    whole = net.run(inputs)
+    state, pieces = None, []
+    for k in (slice(0, 3), slice(3, 10), slice(10, 40)):
+        outputs = net.run(inputs[:, k], state)
+        state = outputs.state
+        pieces.append(outputs.velocity)
+    assert torch.allclose(torch.cat(pieces, 1), whole.velocity, atol=1e-5)
+    sparse = net.legs(inputs, None, every=5, first=2)
+    assert torch.allclose(sparse.log_std, net.legs(inputs).log_std[:, 2::5], atol=1e-5)
+
+
+def test_the_mirror_changes_what_it_should(walked: Log) -> None:
+    """The features of the mirrored walk, computed from mirrored sensors, are the flipped features."""
+    features = leg_features(walked, GO1)
+    swap = [GO1.leg_names.index(name) for name in ("FL", "FR", "RL", "RR")]
+    order = [GO1.leg_names.index(name) for name in ("FR", "FL", "RR", "RL")]
+    partner = [swap[order.index(i)] for i in range(4)]
+    joints = np.concatenate([[3 * leg, 3 * leg + 1, 3 * leg + 2] for leg in partner])
+    hip = np.tile([-1.0, 1.0, 1.0], 4)
+    other = walked.replace(
+        gyro=walked.gyro * [-1, 1, -1],
+        accel=walked.accel * [1, -1, 1],
+        q=walked.q[:, joints] * hip,
+        dq=walked.dq[:, joints] * hip,
+        tau=None if walked.tau is None else walked.tau[:, joints] * hip,
+    )
+    expected = leg_features(other, GO1)
+    flip = np.where(flipped(4), -1.0, 1.0)
+    own = (features * flip)[:, SHARED:].reshape(-1, 4, PER_LEG)[:, partner]
+    assert np.abs(expected[:, SHARED:].reshape(-1, 4, PER_LEG) - own)[..., :FORCE].max() < 1e-9
+    assert np.abs(expected[:, :SHARED] - (features * flip)[:, :SHARED]).max() < 1e-12
+    x, v = mirrored(torch.ones(8, 2, 42), torch.ones(8, 2, 3), np.random.default_rng(0))
+    assert set(v[..., 1].ravel().tolist()) == {-1.0, 1.0} and (v[..., [0, 2]] == 1.0).all()
+    assert (x[..., 4] == v[..., 1]).all()
+
+
+def test_faults_leave_the_truth_alone(walked: Log) -> None:
+    faulty = with_faults(walked, GO1, np.random.default_rng(0))
+    assert faulty.log.vel_w is not None and walked.vel_w is not None
+    assert (faulty.log.vel_w == walked.vel_w).all() and (faulty.log.t == walked.t).all()
+    assert np.abs(faulty.log.q - walked.q).mean() > 0.001 and np.abs(faulty.body.offsets - GO1.offsets).max() > 1e-4
+    late = [with_faults(walked, GO1, np.random.default_rng(i)).late for i in range(40)]
+    assert -0.003 < min(late) < 0.003 and 0.005 < max(late) < 0.012
+
+
+def test_lateness_is_what_the_fault_says(walked: Log) -> None:
+    """Shifted by `late`, the truth fits what the legs say best."""
+    ranges = FaultRanges(joint_zero=0, link=0, velocity_noise=0, gyro_noise=0, accel_noise=0, gyro_bias=0, accel_bias=0)
+    ranges = replace(ranges, delay_error=0.0)
+    for seed in range(4):
+        log, body, late = with_faults(walked, GO1, np.random.default_rng(seed), ranges)
+        said = per_leg(leg_features(log, GO1, body=body), VELOCITY)
+        assert walked.contact is not None
+        still = walked.contact & np.roll(walked.contact, 8, axis=0)
+
+        def misfit(seconds: float, said: Any = said, still: Any = still) -> float:
+            error = np.linalg.norm(said - delayed(walked.vel_b, seconds, 0.002)[:, None], axis=2)
+            return float(error[20:][still[20:]].mean())
+
+        best = min(np.arange(-0.002, 0.014, 0.0005), key=misfit)
+        assert best == pytest.approx(late, abs=0.0015)
+
+
+def outputs_of(error: torch.Tensor, log_std: float) -> LegOutputs:
+    return LegOutputs(error[:, :, None], torch.full((*error.shape[:2], 1, 3), log_std), None)
+
+
+def test_the_filter_punishes_trust_in_errors_that_last() -> None:
+    """White errors may be believed at their size; errors that stay must be believed far less."""
+    rng = np.random.default_rng(0)
+    white = torch.from_numpy(rng.normal(0.0, 0.1, (16, 400, 3)).astype(np.float32))
+    lasting = white[:, :1].expand_as(white)
+    truth = torch.zeros(16, 400, 3)
+
+    def best(error: torch.Tensor) -> float:
+        def loss(log_std: float) -> float:
+            carried = carry(outputs_of(error, log_std), truth, truth, 0.002, 1, np.random.default_rng(1))
+            return float(carried_likelihood(carried))
+
+        return float(min(np.arange(-4.0, 3.0, 0.25), key=loss))
+
+    assert best(white) == pytest.approx(np.log(0.1), abs=0.6)
+    assert best(lasting) > np.log(0.1) + 1.0
+
+
+def test_likelihood_of_a_leg_is_least_at_its_error() -> None:
+    error = torch.from_numpy(np.random.default_rng(0).normal(0.0, 0.05, (4, 500, 3)).astype(np.float32))
+    losses = {u: float(leg_likelihood(outputs_of(error, u), torch.zeros(4, 500, 3))) for u in np.arange(-4, 2, 0.25)}
+    assert min(losses, key=lambda u: losses[u]) == pytest.approx(np.log(14.0 * 0.05), abs=0.25)
+
+
+def test_it_trains_resumes_and_is_written(collection: Path, tmp_path: Path) -> None:
+    config = TrainConfig(**GENTLE, data=(str(collection),))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    whole = loop.train(config, tmp_path / "a")
+    source, legs = loop.open_source(config)
+    trainer = loop.trainer_of(config)(config, source, legs)
+    for _ in range(4):
+        trainer.iterate()
+        if len(trainer.history) == 3:
+            trainer.validate()
+    loop.save_checkpoint(
+        tmp_path / "b/checkpoint.safetensors", config, trainer.net, trainer.optimiser, trainer.history, "abc"
+    )
+    resumed = loop.train(config, tmp_path / "b", resume=True)
+    assert all((whole.weights[name] == resumed.weights[name]).all() for name in whole.weights)
+    model = load_model(tmp_path / "a/model.safetensors")
+    assert isinstance(model.architecture, LegsArchitecture) and model.results["validation_velocity_rmse"] > 0.0
+    assert model.weights["mean"].shape == (15,)
+
+
+def test_it_learns_which_legs_to_believe(collection: Path) -> None:
+    settings = {**GENTLE, "iterations": 120, "l1_iterations": 90, "warmup": 5, "learning_rate": 3e-3, "sequences": 8}
+    config = TrainConfig(**{**settings, "steps": 120, "faults": False}, data=(str(collection),))
+    source, legs = loop.open_source(config)
+    trainer = loop.trainer_of(config)(config, source, legs)
+    losses = [trainer.iterate()["loss"] for _ in range(120)]
+    assert np.mean(losses[80:90]) < np.mean(losses[:5]) - 1.0
+    assert isinstance(source, DataSet) and isinstance(trainer.net, LegsNet)
+    episode = source.validation[0]
+    with torch.no_grad():
+        log_std = trainer.net.legs(torch.from_numpy(episode.features[None])).log_std[0].mean(-1).numpy()
+    contact = episode.contact > 0.5
+    assert log_std[contact].mean() < log_std[~contact].mean() - 1.0
+
+
+def test_episodes_can_be_capped_and_fresh_rollouts_are_refused(collection: Path) -> None:
+    config = TrainConfig(**GENTLE, data=(str(collection),), episodes=3)
+    source, _ = loop.open_source(config)
+    assert len(source.training) + len(source.validation) == 3
+    with pytest.raises(GaitError, match="data set"):
+        TrainConfig(network="gait-legs", fresh=True)
+
+
+def test_cost_is_counted() -> None:
+    a = architecture_of({"kind": "gait-legs"})
+    by_hand = 4 * (7 * 15 * 64 + 64 * 64 + 3 * 64 * 32 + 2 * 4 * 32 + 96 * 64 + 64 * 6)
+    assert multiply_adds(a) == by_hand
+    assert folded_multiply_adds(a) == by_hand - 3 * 7 * 6 * 64
