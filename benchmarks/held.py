@@ -30,7 +30,10 @@ WALKS: dict[str, CollectConfig] = {
     **{f"trot-{terrain}": _walk("trot", terrain) for terrain in TERRAINS if terrain != "ice"},
     **{f"{gait}-flat": _walk(gait, "flat") for gait in UNSEEN},
 }
-"""By the name of their folder; ice is a ground to train on. All that randomised episodes draw is random: friction, masses, gains, commands."""
+"""By the name of their folder; ice is a ground to train on.
+
+All that randomised episodes draw is random: friction, masses, gains, commands.
+"""
 HEADS = {name: walk.terrain if walk.gait == "trot" else walk.gait for name, walk in WALKS.items()}
 """What tables call them."""
 
