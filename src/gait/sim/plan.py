@@ -31,7 +31,8 @@ class CollectConfig:
     """Which robot: `exact` sensors, `training` (noise on the IMU only), or `twin`, the benchmark robot in body and
     sensors."""
     feedback: str = "truth"
-    """Where the controller's velocity and orientation come from: truth, or the name of an estimator."""
+    """Where the controller's velocity and orientation come from: truth, or a method or model file that
+    `gait.Estimator.load` takes."""
     stationary_share: float = 0.0
     """Share of the episodes that follow random joint targets and hardly move."""
     airborne_share: float = 0.0
@@ -43,7 +44,7 @@ class CollectConfig:
 
     def __post_init__(self) -> None:
         try:
-            from gait.sim.feedback import FEEDBACKS
+            from gait.sim.feedback import check_feedback
             from gait.sim.gaits import GAIT_NAMES, OTHERS, TRANSITIONS
             from gait.sim.terrain import TERRAIN_NAMES
             from gait.sim.twin import PROFILES
@@ -53,10 +54,10 @@ class CollectConfig:
             ("gait", (*GAIT_NAMES, *TRANSITIONS, *OTHERS)),
             ("terrain", TERRAIN_NAMES),
             ("sensors", PROFILES),
-            ("feedback", FEEDBACKS),
         ):
             if getattr(self, name) not in choices:
                 raise GaitError(f"unknown {name} '{getattr(self, name)}': choose one of {', '.join(choices)}")
+        check_feedback(self.feedback)
         if self.episodes < 1:
             raise GaitError(f"episodes must be 1 or more, got {self.episodes}")
         if not 0.1 <= self.seconds <= 3600.0:

@@ -64,7 +64,8 @@ class EpisodeConfig:
     pushes: tuple[Push, ...] = ()
     """Forces on the base."""
     feedback: str = "truth"
-    """Where the controller's velocity and orientation come from: `truth`, or the name of an estimator."""
+    """Where the controller's velocity and orientation come from: `truth`, or the name of a method or
+    model."""
     stop_at_fall: bool = True
     """End the episode at the moment of a fall."""
 
