@@ -7,6 +7,7 @@ from pathlib import Path
 from gait.errors import GaitError
 from gait.io.csv import Csv, read_csv
 from gait.io.format import Format, reason
+from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
 from gait.io.reading import Notes, Reading
 from gait.io.ros.bag import Bag
@@ -29,7 +30,7 @@ __all__ = [
     "save",
 ]
 
-FORMATS: tuple[Format, ...] = (Npz(), Bag(), Csv(), Tum())
+FORMATS: tuple[Format, ...] = (Npz(), Bag(), Hdf5(), Csv(), Tum())
 """Every format, in the order in which a file is offered to them."""
 
 _HEAD = 65536
@@ -39,7 +40,7 @@ def open_log(path: str | Path, options: ReadOptions | None = None) -> Log:
     """Read a Log from a file of any known format.
 
     Args:
-        path: a native `.npz` or a CSV file.
+        path: a native `.npz`, a bag (ROS 1, ROS 2, MCAP), a CSV or an HDF5 file; see `docs/logs.md`.
         options: what to say where guessing is not enough; see `gait info` for what was guessed.
 
     Raises:

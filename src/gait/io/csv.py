@@ -43,8 +43,13 @@ class Csv:
         return len(names) > 1 and any(name.strip() and not table.is_number(name) for name in names)
 
     def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log | Trajectory:
-        """Read a Log or a Trajectory; see `read_csv` for files with other column names."""
-        return in_order(read_csv(path), options)
+        """Read a Log or a Trajectory; a table from elsewhere by a map of its columns, or by what their names say."""
+        if options.columns is None and not _is_foreign(path):
+            return in_order(read_csv(path), options)
+        from gait.io.foreign import read_foreign
+
+        lines = table.read_text(path, _WANTED).splitlines()
+        return read_foreign(path, lines, _first(path, lines), options, Notes() if notes is None else notes)
 
     def write(self, record: Log | Trajectory, path: Path) -> None:
         """Write a header for gait in a comment, the names of the columns, and a line for each row."""
@@ -70,12 +75,7 @@ def read_csv(
     path = Path(path)
     text = table.read_text(path, _WANTED)
     lines = text.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
-    if start is None:
-        raise GaitError(f"{path} has no line that names its columns: see docs/log.md for the names")
-    separator = _separator(lines[start])
-    if separator != ",":
-        raise GaitError(f"{path} has {_SEPARATORS[separator]} between its columns: save it as {_WANTED}")
+    start = _first(path, lines)
     names = _rename([name.strip() for name in lines[start].split(",")], columns or {}, path)
     kept = [name for name in names if name is not None]
     note = next((line[len(_MARK) :] for line in lines[:start] if line.startswith(_MARK)), None)
@@ -95,6 +95,32 @@ def read_csv(
         flat = np.column_stack([values[name] for name in field.columns(labels)])
         arrays[field.name] = flat.reshape(found, *(len(labels[axis]) for axis in field.axes))
     return build(kind, arrays, metadata, str(path))
+
+
+def _first(path: Path, lines: Sequence[str]) -> int:
+    """The line that names the columns."""
+    start = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
+    if start is None:
+        raise GaitError(f"{path} has no line that names its columns: see docs/log.md for the names")
+    separator = _separator(lines[start])
+    if separator != ",":
+        raise GaitError(f"{path} has {_SEPARATORS[separator]} between its columns: save it as {_WANTED}")
+    return start
+
+
+def _is_foreign(path: Path) -> bool:
+    """Whether a table has names of its own for most of what a Log needs, and numbers below them."""
+    with path.open("rb") as file:
+        head = file.read(65536)
+    if _MARK.encode() in head:
+        return False
+    first = table.first_line(head) or ""
+    names = [name.strip().strip('"') for name in first.split(",")]
+    stems = {name.split(".", 1)[0] for name in names}
+    if stems & {field.name for kind in (Log, Trajectory) for field in kind.FIELDS[1:]}:
+        # Somebody who writes gait's names means them; a slip among them is told.
+        return False
+    return _separator(first) == "," and not all(table.is_number(name) for name in names)
 
 
 def _separator(line: str) -> str:

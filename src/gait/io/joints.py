@@ -75,12 +75,12 @@ def _same(name: str) -> object:
 def _plain(name: str) -> object:
     """Letters alone, without a name space before or `joint` after them."""
     tail = re.split(r"[/:]", name)[-1]
-    return "".join(word for word in _words(tail) if word not in _NOISE) or None
+    return "".join(word for word in words_of(tail) if word not in _NOISE) or None
 
 
-def _meaning(name: str, hip: str = "hip") -> object:
+def meaning_of(name: str, hip: str = "hip") -> object:
     """Leg and link, where a name says both and says them once; `hip` is what the bare word hip stands for."""
-    words = [word for word in _words(name) if word not in _NOISE]
+    words = [word for word in words_of(name) if word not in _NOISE]
     legs = {_LEGS[word] for word in words if word in _LEGS}
     ends = {end for end, group in (("F", _FRONT), ("R", _REAR)) if group & set(words)}
     sides = {side for side, group in (("L", _LEFT), ("R", _RIGHT)) if group & set(words)}
@@ -99,20 +99,21 @@ def _meaning(name: str, hip: str = "hip") -> object:
 
 def _meaning_beside_abduction(name: str) -> object:
     """The same where abduction has a name of its own: abad, hip, knee are hip, thigh, calf."""
-    return _meaning(name, hip="thigh")
+    return meaning_of(name, hip="thigh")
 
 
 _Key = Callable[[str], object]
 _RULES: tuple[tuple[_Key, _Key, str], ...] = (
     (_same, _same, ""),
     (_plain, _plain, "but for prefixes and the word joint"),
-    (_meaning, _meaning, "by what their names mean"),
-    (_meaning_beside_abduction, _meaning, "by what their names mean (hip is the thigh joint)"),
+    (meaning_of, meaning_of, "by what their names mean"),
+    (_meaning_beside_abduction, meaning_of, "by what their names mean (hip is the thigh joint)"),
 )
 """How to look at their names and at ours, from the strict to the lenient."""
 
 
-def _words(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
+    """The words and numbers of a name, in lower case."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
@@ -177,10 +178,10 @@ def _complaint(theirs: Names, ours: Names, pairs: Mapping[str, str]) -> str:
             f"the robot has {len(ours)} joints but the log has {len(theirs)} ({listed}): choose another topic with"
             " --joints, or another --robot"
         )
-    meant = [_meaning(name) for name in theirs]
+    meant = [meaning_of(name) for name in theirs]
     sure = {meaning for meaning in meant if meaning is not None and meant.count(meaning) == 1}
-    missing = [name for name in ours if name not in pairs and _meaning(name) not in sure] or list(ours)
-    known = {_meaning(name) for name in ours} & sure
-    free = [name for name in theirs if name not in pairs.values() and _meaning(name) not in known]
+    missing = [name for name in ours if name not in pairs and meaning_of(name) not in sure] or list(ours)
+    known = {meaning_of(name) for name in ours} & sure
+    free = [name for name in theirs if name not in pairs.values() and meaning_of(name) not in known]
     typed = ",".join(f"{name}={target}" for name, target in zip(free, missing, strict=False))
     return f"cannot tell which joint is {missing[0]} among {listed}: say so, if it is so, with --joint-names '{typed}'"
