@@ -162,8 +162,8 @@ class LegsArchitecture(Architecture):
     """Attention heads, with which a leg looks at the others."""
     head_width: int = 16
     """Numbers in a query, key or value of one head; 0 leaves every leg alone."""
-    correction: bool = True
-    """Whether the network may shift what a leg measures, or only says how far to believe it."""
+    correction: bool = False
+    """Whether the network may shift what a leg measures; otherwise it only says how far to believe it."""
     position: bool = True
     """Whether it sees where the foot is."""
     log_std_min: float = -5.0

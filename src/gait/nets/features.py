@@ -9,10 +9,11 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.nets.architecture import JOINTS, Architecture
+from gait.nets.architecture import JOINTS, Architecture, LegsArchitecture
 
 if TYPE_CHECKING:
     from gait.log import Log
+    from gait.robots import Robot
 
 
 def features(log: Log, architecture: Architecture, joints: Sequence[int] | None = None) -> Array:
@@ -36,3 +37,16 @@ def features(log: Log, architecture: Architecture, joints: Sequence[int] | None 
             )
         columns.append((log.q_des - log.q)[:, index])
     return np.concatenate(columns, axis=1)
+
+
+def physical_features(log: Log, architecture: LegsArchitecture, robot: str | Robot) -> Array:
+    """Features (N, 6 + 9 L) of a Log as `gait-legs` reads them; forces that it does not read mean nothing."""
+    # Here and not above: other networks need not wait until these are compiled.
+    from gait.nets.leg_features import leg_features
+    from gait.robots import Robot
+
+    robot = robot if isinstance(robot, Robot) else Robot.load(robot)
+    if robot.num_legs != architecture.legs:
+        raise GaitError(f"{robot.name} has {robot.num_legs} legs and the network {architecture.legs}: use for_robot")
+    log = log.reorder(robot)
+    return leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot)

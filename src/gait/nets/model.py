@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ import numpy as np
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
 from gait.io.atomic import atomic_path
-from gait.nets.architecture import Architecture, architecture_of
-from gait.nets.features import features
+from gait.nets.architecture import Architecture, LegsArchitecture, architecture_of
+from gait.nets.features import features, physical_features
 from gait.nets.shapes import NORMALISER, shapes_of
 
 if TYPE_CHECKING:
     from gait.log import Log
+    from gait.robots import Robot
 
 VERSION = 1
 """Version of the layout; a file of a later one is refused with a word on upgrading."""
@@ -68,7 +69,7 @@ class Model:
 
     @property
     def mean(self) -> Array:
-        """What the network subtracts from its features (F,)."""
+        """What the network subtracts from its features (F,); `gait-legs` from those of a leg."""
         return np.asarray(self.weights["mean"], dtype=np.float64)
 
     @property
@@ -76,8 +77,27 @@ class Model:
         """What it then divides them by (F,)."""
         return np.asarray(self.weights["std"], dtype=np.float64)
 
-    def features(self, log: Log) -> Array:
-        """Features (N, F) of a Log, its joints brought into the network's order by name."""
+    def for_robot(self, robot: Robot) -> Model:
+        """The same network on another robot, if it is of a kind that can: `gait-legs` runs on any number of legs."""
+        if not isinstance(self.architecture, LegsArchitecture):
+            raise GaitError(f"{self.architecture.kind} runs only on {self.robot}, for which it was trained")
+        return replace(
+            self,
+            architecture=replace(self.architecture, legs=robot.num_legs),
+            robot=robot.name,
+            leg_names=robot.leg_names,
+            joint_names=robot.joint_names,
+        )
+
+    def features(self, log: Log, robot: Robot | None = None) -> Array:
+        """Features (N, F) of a Log, its joints brought into the network's order by name.
+
+        Args:
+            log: the samples.
+            robot: for `gait-legs`, whose features are physical, whose log it is; the model's own by default.
+        """
+        if isinstance(self.architecture, LegsArchitecture):
+            return physical_features(log, self.architecture, robot or self.robot)
         missing = [name for name in self.joint_names if name not in log.joint_names]
         if missing:
             raise GaitError(

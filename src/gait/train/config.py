@@ -22,8 +22,8 @@ class TrainConfig:
     targets: bool = True
     """Whether the network reads the tracking error q_des - q; without it, it runs on logs that have no q_des. For
     gait-legs: whether it reads the ground's forces, which take joint torques or targets."""
-    correction: bool = True
-    """gait-legs: whether it may shift what a leg measures, or only says how far to believe it."""
+    correction: bool = False
+    """gait-legs: whether it may shift what a leg measures; otherwise it only says how far to believe it."""
     position: bool = True
     """gait-legs: whether it sees where a foot is."""
     across_legs: bool = True

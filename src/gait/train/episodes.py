@@ -19,7 +19,7 @@ from gait.log import Log
 from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.features import features
 from gait.nets.leg_features import PER_LEG, SHARED, leg_features
-from gait.train.faults import delayed, with_faults
+from gait.train.faults import JOINT_DELAY, delayed, with_faults
 
 Float32 = npt.NDArray[np.float32]
 GRAVITY = 9.81
@@ -100,7 +100,7 @@ def read_leg_episodes(
 ) -> tuple[list[Episode], Subject]:
     """Read recordings of any robots with so many legs as the features of legs, each with faults of its own.
 
-    The velocity is that of the moment which the joints speak of: how late they are, the filter finds out by itself.
+    The velocity is that of the moment which the joints speak of, as far as they are not as late as the filter expects.
     """
     from gait.sim.store import robot_of_episode
 
@@ -114,7 +114,7 @@ def read_leg_episodes(
         velocity, body = log.vel_b, None
         if rng is not None:
             log, body, late = with_faults(log, robot, rng)
-            velocity = delayed(velocity, late, 1.0 / log.rate)
+            velocity = delayed(velocity, late - JOINT_DELAY, 1.0 / log.rate)
         values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot, body=body)
         contact = np.zeros((len(log), architecture.legs)) if log.contact is None else log.contact
         episodes.append(Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32)))

@@ -17,6 +17,9 @@ from gait.log import Log
 from gait.nets.leg_features import Body, body_of
 from gait.robots import Robot
 
+JOINT_DELAY = 0.004
+"""Seconds by which joints are late on average, which the filter allows for."""
+
 
 @dataclass(frozen=True)
 class FaultRanges:
@@ -41,8 +44,6 @@ class FaultRanges:
     """Of a sample, m/s^2, at most."""
     gyro_bias: float = 0.003
     accel_bias: float = 0.1
-    delay_error: float = 0.0007
-    """Seconds by which a filter errs that estimates how late joints are."""
 
 
 class Faulty(NamedTuple):
@@ -78,7 +79,7 @@ def with_faults(log: Log, robot: Robot, rng: np.random.Generator, ranges: FaultR
     return Faulty(
         log.replace(q=log.q[rows] + zero, dq=dq, tau=None if log.tau is None else tau[rows], gyro=gyro, accel=accel),
         body._replace(offsets=offsets),
-        late + rng.normal(0.0, r.delay_error),
+        late,
     )
 
 

@@ -22,6 +22,9 @@ from gait.nets.legs import LegOutputs
 
 LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is stretched, as the second one finds it."""
+GUARD, INSTANT = 1.0, 1.0 / 7.0
+"""The guard of `gait.runtime`: a leg that differs from the filter by more standard deviations than this counts for
+less; its own deviation in a single sample is so much of what the filter is told."""
 DRIFT, BIAS = 0.03, 0.05
 """Of the IMU in that filter: m/s/sqrt(s), and m/s^2 that the filter has not found out about."""
 START = 0.05
@@ -60,9 +63,9 @@ def carry(legs: LegOutputs, velocity: Tensor, rate: Tensor, dt: float, every: in
     batch, steps = velocity.shape[:2]
     span = dt * every
     # A filter that takes every step would see `every` times as many measurements.
-    worth = every * torch.exp(-2.0 * legs.log_std)
-    pull = (worth * (legs.velocity - velocity[:, :, None])).sum(2)
-    worth = worth.sum(2)
+    worths = every * torch.exp(-2.0 * legs.log_std)
+    residuals = legs.velocity - velocity[:, :, None]
+    variances_now = INSTANT**2 * torch.exp(2.0 * legs.log_std.detach())
     error = _draw(rng, (batch, 3), START)
     bias = _draw(rng, (batch, 3), BIAS * span)
     noise = _draw(rng, (steps, batch, 3), DRIFT * math.sqrt(span))
@@ -73,12 +76,20 @@ def carry(legs: LegOutputs, velocity: Tensor, rate: Tensor, dt: float, every: in
     for k in range(steps):
         error = error + bias + noise[k] - torch.linalg.cross(turn[:, k], error)
         variance = variance + grow
-        certain = 1.0 / variance + worth[:, k]
-        error = (error / variance + pull[:, k]) / certain
+        worth = worths[:, k] / _doubt(residuals[:, k], error, variance, variances_now[:, k])
+        certain = 1.0 / variance + worth.sum(1)
+        error = (error / variance + (worth * residuals[:, k]).sum(1)) / certain
         variance = 1.0 / certain
         errors.append(error)
         variances.append(variance)
     return Carried(torch.stack(errors), torch.stack(variances))
+
+
+def _doubt(residual: Tensor, error: Tensor, variance: Tensor, own: Tensor) -> Tensor:
+    """By how much the guard stretches the variance of each leg (B, L, 1): 1 for a leg that the filter agrees with."""
+    with torch.no_grad():
+        off = torch.square(residual - error[:, None]) / (variance[:, None] + own)
+        return torch.clamp(off.mean(-1, keepdim=True) / GUARD**2, min=1.0)
 
 
 def carried_likelihood(carried: Carried) -> Tensor:
