@@ -83,6 +83,9 @@ def group_of(model: Model) -> Group:
     airborne = {gait for gait in gaits if gait.startswith("airborne")}
     settings = [setting for tree in (told, *model.data) for setting in tree.items()]
     others = [f"{name} {value}" for name, value in told.items() if name not in _GROUPED and value != usual.get(name)]
+    if told.get("dead_leg"):
+        # Trained on from another training; all its settings say the same.
+        others = ["for a dead leg"]
     others += [f"on {entry['terrain']}" for entry in model.data if entry.get("terrain", "flat") != "flat"]
     order = (*GAIT_NAMES, STATIONARY)
     return Group(
@@ -259,7 +262,8 @@ def json_rows(groups: Groups, walks: Mapping[str, Walk]) -> list[Row]:
 
 def load_models(paths: Sequence[str]) -> dict[str, Model]:
     """Models by a short name: that of the file, or of its folder where all files are called alike."""
-    files = list(paths) or model_names()
+    # gait-legs says something about each leg, not about the body: docs/legs.md is about it.
+    files = list(paths) or [name for name in model_names() if not name.startswith("gait-legs")]
     names = [Path(file).parent.name if Path(file).stem == "model" else Path(file).stem for file in files]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
