@@ -204,7 +204,7 @@ def test_a_go2_is_read_with_the_command_before_each_state(log: Log) -> None:
         robot.send(row, 0)
         time.sleep(0.0005)
     until(received, "all states")
-    for row, (sample, ns, sent) in zip(rows, arrivals, strict=True):
+    for row, (sample, ns, sent, _) in zip(rows, arrivals, strict=True):
         for name in ("gyro", "accel", "q", "dq", "q_des", "tau"):
             assert np.allclose(getattr(sample, name), getattr(row, name), rtol=1e-6, atol=1e-6), name
         assert before <= ns == sent <= time.time_ns() and sample.t == ns / NS

@@ -109,7 +109,7 @@ def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
     from gait.live import idl
 
     row = sample()
-    data = play.encode_low_state(row)
+    data = play.encode_low_state(row, 77)
     message = idl.LowState.__idl__.deserialize(data)
     assert idl.LowState.__idl__.serialize(message, use_version_2=False) == data, "every byte has its place"
     assert message.imu_state.gyroscope == pytest.approx(row.gyro) and message.motor_state[11].tau_est == row.tau[11]
@@ -117,11 +117,12 @@ def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
         motor.mode, motor.temperature, motor.lost, motor.ddq, motor.q_raw = 255, 254, 2**32 - 1, 1e9, 1e9
         motor.reserve = [2**32 - 1, 0x7F800001]
         motor.q += 1.0 if i == 3 else 0.0
-    message.tick, message.imu_state.rpy = 77, [9.0, 9.0, 9.0]
+    assert message.tick == 77
+    message.tick, message.imu_state.rpy = 78, [9.0, 9.0, 9.0]
     found = cdr.decode_low_state(idl.LowState.__idl__.serialize(message, use_version_2=False))
     assert np.allclose(found.q, row.q + (np.arange(12) == 3)) and np.array_equal(found.dq, row.dq)
     assert np.array_equal(found.tau, row.tau) and np.array_equal(found.gyro, row.gyro)
-    assert np.array_equal(found.accel, row.accel)
+    assert np.array_equal(found.accel, row.accel) and found.tick == 78
 
     data = play.encode_low_cmd(row.q_des)
     command = idl.LowCmd.__idl__.deserialize(data)

@@ -114,6 +114,18 @@ def test_stamps_since_1970_pair_to_the_nanosecond() -> None:
     assert [sample.q[0] for sample in taken(pair)] == list(range(50))
 
 
+def test_a_backlog_is_paired_like_everything_else() -> None:
+    pair = pairing(commands=True)
+    for i in range(20_000):
+        pair.add_imu(i * MS, ZERO, ZERO, 0, 0.0)
+    for i in range(20_000):
+        pair.add_joints(i * MS, i * ONE, i * ONE, None)
+        pair.add_targets(i * MS, -i * ONE)
+    found = taken(pair)
+    assert [sample.q[0] for sample in found] == list(range(20_000)) and pair.unpaired == 0
+    assert [sample.q_des[0] for sample in found] == [-i for i in range(20_000)]
+
+
 # The monitor
 
 
@@ -134,6 +146,21 @@ def test_the_monitor_counts_what_stamps_say_is_missing() -> None:
     assert found["latency_p99"] == pytest.approx(0.5, rel=0.01) and found["latency_max"] == 0.5
     line = monitor.line()
     assert "lost 5" in line and "p99 0.50 ms" in line and "m/s, std" in line and line.endswith("starting")
+
+
+def test_a_count_of_the_robot_tells_better_than_stamps_that_jitter() -> None:
+    estimator = Estimator.load("go1", "iekf")
+    q = estimator.robot.q_stand
+    state = estimator.update(0.0, ZERO, np.array([0.0, 0.0, 9.81]), q, 0.0 * q, q)
+    # Sent in bunches of five: steps of 10 ms and of nothing, but not one is missing, until three are.
+    sent = [i // 5 * 10 * MS + i % 5 for i in range(1000)]
+    counts = [2 * MS * i for i in range(1000)]
+    monitor = Monitor()
+    for ns, count in zip(sent, counts, strict=True):
+        monitor.add(Arrival(None, ns, 0, count), state, 0)
+    assert monitor.lost == 0 and monitor.gaps == 0
+    monitor.add(Arrival(None, sent[-1] + 8 * MS, 0, counts[-1] + 8 * MS), state, 0)
+    assert monitor.lost == 3
 
 
 def test_latencies_are_right_to_a_per_cent() -> None:

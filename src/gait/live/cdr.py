@@ -50,6 +50,8 @@ class LowState(NamedTuple):
     q: Array
     dq: Array
     tau: Array
+    tick: int = 0
+    """Of the robot, ms."""
 
 
 def encapsulation(data: bytes) -> tuple[str, int]:
@@ -135,7 +137,8 @@ def decode_low_state(data: bytes) -> LowState:
     imu = np.frombuffer(data, f"{order}f4", 10, 4 + 24).astype(np.float64)
     # A motor is 48 bytes: q, dq, ddq, tau_est, three raw ones, a temperature, what was lost, two reserved, a mode.
     motors = np.frombuffer(data, f"{order}f4", 12 * MOTORS, 4 + 80).reshape(MOTORS, 12)[:, :4].astype(np.float64)
-    return LowState(imu[4:7], imu[7:10], motors[:, 0].copy(), motors[:, 1].copy(), motors[:, 3].copy())
+    (tick,) = struct.unpack_from(f"{order}I", data, 4 + 1096)
+    return LowState(imu[4:7], imu[7:10], motors[:, 0].copy(), motors[:, 1].copy(), motors[:, 3].copy(), tick)
 
 
 def decode_low_cmd(data: bytes) -> Array:

@@ -11,8 +11,8 @@ from gait.errors import GaitError, need_extra
 EXTRA = "live"
 DOMAINS = 232
 """The highest domain that fits the ports."""
-_READ = 10_000
-"""Messages taken at once."""
+MOST = 100_000
+"""Messages taken at once, where nothing else is said."""
 
 
 def check_extra() -> None:
@@ -98,9 +98,9 @@ class Reader:
         self._condition = ReadCondition(self._reader, ViewState.Any | InstanceState.Any | SampleState.Any)
         waitset.attach(self._condition)
 
-    def take(self) -> Iterator[tuple[bytes, int]]:
+    def take(self, most: int = MOST) -> Iterator[tuple[bytes, int]]:
         """What has come: bytes, and when it was sent on the clock of the sender, ns."""
-        for message in self._reader.take(_READ):
+        for message in self._reader.take(most):
             # What is not raw says that a writer has gone; we notice by its silence.
             if (data := getattr(message, "encoded", None)) is not None:
                 self.count += 1

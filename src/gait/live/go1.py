@@ -20,7 +20,7 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.live.cdr import MOTORS, LowState, without_stops
 from gait.live.pairing import NS, Arrival, Held
-from gait.live.sources import unitree_order
+from gait.live.sources import BATCH, unitree_order
 from gait.robots import Robot
 from gait.sample import Sample
 
@@ -138,7 +138,7 @@ class Go1Source:
         """Take what has come, in its order: a state with the last command before it."""
         select.select([self._socket], [], [], timeout)
         arrivals: list[Arrival] = []
-        while True:
+        while len(arrivals) < BATCH:
             try:
                 data, ancillary, _, _ = self._socket.recvmsg(2048, 64)
             except (BlockingIOError, InterruptedError):
@@ -149,6 +149,7 @@ class Go1Source:
                 arrivals.append(self._arrival(data, self._arrived(ancillary)))
             else:
                 self._strange, self._size = self._strange + 1, len(data)
+        return arrivals
 
     def _arrival(self, data: bytes, arrived: int) -> Arrival:
         tick, state = decode_state(data)

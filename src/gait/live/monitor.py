@@ -54,7 +54,7 @@ class Monitor:
         self.notes: list[str] = []
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._steps: deque[int] = deque(maxlen=_STEPS)
-        self._last_ns: int | None = None
+        self._last: tuple[int, int] | None = None
         self._period = 0.0
         self._first = self._latest = self._told = time.monotonic()
         self._counted = 0
@@ -72,14 +72,18 @@ class Monitor:
         self.samples += 1
         self._state = state
         self.ill += not state.health.ok
-        if self._last_ns is not None:
-            self._step(arrival.ns - self._last_ns)
-        self._last_ns = arrival.ns
+        count = arrival.ns if arrival.count_ns is None else arrival.count_ns
+        if self._last is not None:
+            self._step(arrival.ns - self._last[0], count - self._last[1])
+        self._last = arrival.ns, count
 
-    def _step(self, step: int) -> None:
+    def _step(self, gap: int, step: int) -> None:
         """Stamps tell what is missing: a step of two periods is a sample lost, a long one or one backwards is a gap."""
-        if not 0 < step < MAX_GAP * NS:
+        if not 0 < gap < MAX_GAP * NS:
             self.gaps += 1
+            return
+        if not 0 < step < MAX_GAP * NS:
+            # A count that stands still, or begins anew, tells nothing.
             return
         self._steps.append(step)
         if len(self._steps) == _STEPS and (not self._period or self.samples % _STEPS == 0):

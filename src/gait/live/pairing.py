@@ -21,7 +21,8 @@ SAME = 1_000
 """Stamps this close (ns) are one instant: seconds as a float are rounded to 0.2 us."""
 RESTART = NS
 """A stamp this much in the past is a clock that was set anew, not a message out of order."""
-_KEPT = 4096
+_KEPT = 100_000
+"""Messages that wait for others of their time: more than a minute of them, should this process be held up so long."""
 
 
 HOLD = 0.2
@@ -36,6 +37,8 @@ class Arrival(NamedTuple):
     """Its stamp."""
     sent_ns: int
     """When it was sent, or was due, on the clock of this machine or one that is in step with it."""
+    count_ns: int | None = None
+    """A regular count of the robot, where stamps are not: it shows what is missing."""
 
 
 class Held:

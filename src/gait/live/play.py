@@ -74,13 +74,14 @@ def encode_joints(ns: int, names: Sequence[str], *values: Array) -> bytes:
     return bytes(data)
 
 
-def encode_low_state(row: Sample) -> bytes:
-    """unitree_go LowState_ with IMU and motors, and nothing else."""
+def encode_low_state(row: Sample, tick: int = 0) -> bytes:
+    """unitree_go LowState_ with IMU, motors and tick, and nothing else."""
     data = bytearray(_LOW_STATE_BYTES)
     data[:4] = _LITTLE
     np.ndarray(6, "<f4", data, 4 + 24 + 16)[:] = [*row.gyro, *row.accel]
     motors = np.ndarray((MOTORS, 4), "<f4", data, 4 + 80, (48, 4))
     motors[:, 0], motors[:, 1], motors[:, 3] = row.q, row.dq, 0.0 if row.tau is None else row.tau
+    struct.pack_into("<I", data, 4 + 1096, tick % 2**32)
     return bytes(data)
 
 
@@ -147,7 +148,7 @@ class Go2Robot:
         """Command and state."""
         if row.q_des is not None:
             self._command.write(encode_low_cmd(row.q_des))
-        self._state.write(encode_low_state(row))
+        self._state.write(encode_low_state(row, ns // 1_000_000))
 
     def heard(self) -> bool:
         """Whether somebody listens."""

@@ -22,6 +22,11 @@ UNITREE_JOINTS = tuple(f"{leg}_{link}_joint" for leg in UNITREE_LEGS for link in
 """Order of the motors in Unitree's messages."""
 
 
+_MS = 1_000_000
+BATCH = 200
+"""Samples given at once: whoever has fallen behind still looks up several times a second."""
+
+
 class Source(Protocol):
     """Gives samples as they come. `poll` is called again and again by one thread."""
 
@@ -103,7 +108,7 @@ class RosSource:
         pairing = self._pairing
         self._node.wait(min(timeout, 0.002) if pairing.waiting else timeout)
         now = self._clock()
-        for data, sent in self._imu.take():
+        for data, sent in self._imu.take(BATCH):
             message = decode_imu(data)
             pairing.add_imu(self._stamp(message.ns, sent), message.gyro, message.accel, sent, now)
         for data, sent in self._joints.take():
@@ -159,12 +164,16 @@ class Go2Source:
         self._state = node.reader(state, idl.LowState)
         self._command = node.reader(command, idl.LowCmd) if command else None
         self._targets = Held()
+        self._later: list[tuple[int, bytes]] = []
+        """Commands that were sent after the last state."""
 
     def poll(self, timeout: float) -> Iterable[Arrival]:
         """Take what has come: a state with the last command that was sent before it."""
         self._node.wait(timeout)
-        states = [(sent, data) for data, sent in self._state.take()]
-        commands = [] if self._command is None else [(sent, data) for data, sent in self._command.take()]
+        states = [(sent, data) for data, sent in self._state.take(BATCH)]
+        commands, self._later = self._later, []
+        if self._command is not None:
+            commands += [(sent, data) for data, sent in self._command.take()]
         order, arrivals, k = self._order, [], 0
         for sent, data in states:
             while k < len(commands) and commands[k][0] <= sent:
@@ -173,9 +182,9 @@ class Go2Source:
             state = decode_low_state(data)
             q_des = self._targets.at(sent) if self.wants_targets else None
             joints = (state.q[order], state.dq[order], q_des, state.tau[order])
-            arrivals.append(Arrival(Sample(sent / NS, state.gyro, state.accel, *joints), sent, sent))
-        for sent, data in commands[k:]:
-            self._targets.set(sent, decode_low_cmd(data)[order])
+            sample = Sample(sent / NS, state.gyro, state.accel, *joints)
+            arrivals.append(Arrival(sample, sent, sent, state.tick * _MS))
+        self._later = commands[k:]
         return arrivals
 
     def status(self) -> str:
@@ -214,8 +223,9 @@ class ReplaySource:
         late = (time.time_ns() - self._due(self._next)) / NS
         if late < 0.0:
             time.sleep(min(-late, timeout))
-        now, arrivals = time.time_ns(), []
-        while self._next < len(self._t) and self._due(self._next) <= now:
+        now = time.time_ns()
+        arrivals: list[Arrival] = []
+        while self._next < len(self._t) and len(arrivals) < BATCH and self._due(self._next) <= now:
             row = next(self._rows)
             arrivals.append(Arrival(row, round(row.t * NS), self._due(self._next)))
             self._next += 1
