@@ -22,6 +22,7 @@ from gait.filters import output
 from gait.filters.params import BASELINES, Options, Prior, ProcessNoise
 from gait.health import HealthReport
 from gait.log import Log
+from gait.nets.architecture import LegsArchitecture
 from gait.nets.model import Model, load_model
 from gait.robots import Robot
 from gait.runtime.engines import ContactAided, Engine, VelocityAided
@@ -42,7 +43,7 @@ class Method:
     weights: str = ""
     """Name of the network's weights; empty for a model-based method."""
     without_targets: str = ""
-    """Weights for logs without q_des, where there are any."""
+    """Weights for logs without q_des (for `gait-legs` without tau, too), where there are any."""
     dead_leg: str = ""
     """Weights that take over while a leg is out of use, where there are any."""
 
@@ -66,7 +67,7 @@ class State:
 
     __slots__ = ("_cov", "_leg_names", "_row", "_shape")
 
-    def __init__(self, row: Array, cov: Array, leg_names: Sequence[str], shape: tuple[int, int]) -> None:
+    def __init__(self, row: Array, cov: Array, leg_names: Sequence[str], shape: tuple[int, int, int]) -> None:
         self._row, self._cov, self._leg_names, self._shape = row, cov, leg_names, shape
 
     @property
@@ -142,8 +143,23 @@ class State:
 
     @property
     def attention(self) -> Array | None:
-        """Where the network looked (history, tokens), oldest first; None unless asked for at `load`."""
-        return self._row[ATTENTIONS:].reshape(self._shape) if self._shape[0] else None
+        """Where the network looked (history, tokens), oldest first; None unless asked for at `load`.
+
+        Of `gait-legs` how much each leg looked at each other (L, L).
+        """
+        steps, tokens, _ = self._shape
+        return self._row[ATTENTIONS : ATTENTIONS + steps * tokens].reshape(steps, tokens) if steps else None
+
+    @property
+    def legs(self) -> tuple[Array, Array] | None:
+        """Body velocity by each leg (L, 3) and its standard deviation (L, 3), m/s; a leg out of use is not sure at all.
+
+        Only of `gait-legs`, and if attention was asked for at `load`; otherwise None.
+        """
+        if not self._shape[2]:
+            return None
+        said = self._row[-6 * self._shape[2] :].reshape(-1, 6)
+        return said[:, :3], np.exp(said[:, 3:])
 
     def __repr__(self) -> str:
         x, y, z = self.vel_b
@@ -368,17 +384,19 @@ class Estimator:
         else:
             raise GaitError(f"unknown start '{start}': choose truth or gravity")
 
-    def _shape_now(self) -> tuple[int, int]:
-        """Of the attention, (0, 0) if it was not asked for."""
+    def _shape_now(self) -> tuple[int, int, int]:
+        """Of the attention, and how many legs tell their velocity: zeros if it was not asked for."""
         engine = self._engine
-        return engine.shape if self._attention and isinstance(engine, VelocityAided) else (0, 0)
+        return (*engine.shape, engine.legs) if self._attention and isinstance(engine, VelocityAided) else (0, 0, 0)
 
     def _engines(self) -> list[Engine]:
         return [self._full] if self._less is None else [self._full, self._less]
 
     def _choose(self, given: Collection[str]) -> None:
         """Take the weights that go with what is there, and see that it is enough."""
-        self._engine = self._full if self._less is None or "q_des" in given else self._less
+        full = self._full
+        enough = not isinstance(full, VelocityAided) or any(name in given for name in full.reads)
+        self._engine = full if self._less is None or enough else self._less
         self._engine.needs(given)
         self._given, self._shape = frozenset(given), self._shape_now()
 
@@ -405,7 +423,7 @@ _BY_JOINT = (False, False, True, True, True, True, False, False)
 class Details:
     """What a method thought of each sample of a Log."""
 
-    def __init__(self, out: Array, shape: tuple[int, int], contacts: bool) -> None:
+    def __init__(self, out: Array, shape: tuple[int, int, int], contacts: bool) -> None:
         self._out, self._shape, self._contacts = out, shape, contacts
 
     @property
@@ -415,8 +433,20 @@ class Details:
 
     @property
     def attention(self) -> Array | None:
-        """Where the network looked (N, history, tokens), oldest first; None unless asked for at `load`."""
-        return self._out[:, ATTENTIONS:].reshape(-1, *self._shape) if self._shape[0] else None
+        """Where the network looked (N, history, tokens), oldest first; None unless asked for at `load`.
+
+        Of `gait-legs` how much each leg looked at each other (N, L, L).
+        """
+        steps, tokens, _ = self._shape
+        return self._out[:, ATTENTIONS : ATTENTIONS + steps * tokens].reshape(-1, steps, tokens) if steps else None
+
+    @property
+    def legs(self) -> tuple[Array, Array] | None:
+        """Body velocity by each leg (N, L, 3) and its standard deviation (N, L, 3), as `State.legs`."""
+        if not self._shape[2]:
+            return None
+        said = self._out[:, -6 * self._shape[2] :].reshape(len(self._out), -1, 6)
+        return said[..., :3], np.exp(said[..., 3:])
 
     @property
     def contact(self) -> BoolArray | None:
@@ -439,7 +469,7 @@ def _models(method: str | Path | Model, robot: Robot) -> tuple[Model, Model | No
         raise
     if known is None:
         return model, None, None, Path(method).stem
-    if model.robot != robot.name:
+    if model.robot != robot.name and not isinstance(model.architecture, LegsArchitecture):
         raise GaitError(
             f"method {method} has no weights for {robot.name}, only for {model.robot}: train some (`gait train`) and"
             " give their path, or use method iekf, which needs none"

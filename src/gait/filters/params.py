@@ -76,6 +76,12 @@ class Options:
     inflation: float = 20.0
     """Factor on the standard deviation that a network claims. A filter takes errors for new ones in every sample, and
     those of a network last for many. Found by benchmarks/tune_inflation.py on training episodes."""
+    leg_inflation: float = 1.0
+    """Factor on the standard deviation that `gait-legs` claims for a leg. It learned behind a filter, so what it claims
+    is what a filter should take."""
+    leg_guard: float = 3.0
+    """Standard deviations from the filter's own belief within which a leg is taken at its word; beyond, its variance
+    grows with the square of the distance, so that one leg that is sure and wrong cannot drag the state along."""
 
 
 @dataclass(frozen=True)

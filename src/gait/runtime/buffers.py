@@ -22,8 +22,9 @@ SAFE = WORK + 450
 CLOCK, BROKEN, WHOLE = SAFE + 12, SAFE + 13, SAFE + 14
 """When the network takes its next sample; seconds for which a leg has been out of use; seconds for which none has."""
 SCRATCH = WHOLE + 1
-"""Gyro, accelerometer, process noise (10), velocity, its covariance (12) and nine numbers for the output."""
-SETTINGS = SCRATCH + 31
+"""Gyro, accelerometer, process noise (10), velocity, its covariance (12), nine numbers for the output, and the measured
+velocity with its variances in the axes of the base (6)."""
+SETTINGS = SCRATCH + 37
 """Noise densities (4), gravity, gap_accel, gap_rate, exact_mean, exact_phi, network period, tolerance, hold (8), and
 the factor on the network's variances."""
 MOUNT = SETTINGS + 13
@@ -35,13 +36,14 @@ GUARD = START + 15
 GUARD_SIZE = (17, 26)
 """How many numbers these take, and how many more for each leg."""
 
-SLOTS, LEGS, FEATURES, TOKENS, TARGETS, BY_LEG, ATTENTION, SAMPLES = 0, 12, 13, 14, 15, 16, 17, 18
+SLOTS, LEGS, FEATURES, TOKENS, TARGETS, BY_LEG, ATTENTION, SAMPLES, ROOM = 0, 12, 13, 14, 15, 16, 17, 18, 19
 """Integers: scratch of the filter (12), size of the network, whether it reads targets, has a token for each leg, is to
-tell its attention; then where samples begin among the single precision numbers."""
-NETWORK = 19
+tell its attention; then where samples begin among the single precision numbers, and where the room of `gait-legs`
+begins among those of double precision, 0 for other networks."""
+NETWORK = 20
 """Where weights, memory and the end of it lie among the single precision numbers, and from where to where the sizes
 that the network's own code knows: of the network (5), then of the one for a robot with a dead leg (5), if any."""
-SIZES = 29
+SIZES = 30
 """From here on: those sizes."""
 
 ALIGN, MEASURED, SPARE, CLEAN_FLAGS = 0, 1, 2, 3

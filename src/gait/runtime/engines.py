@@ -17,10 +17,11 @@ from gait.errors import GaitError
 from gait.filters.params import ContactAided as ContactAidedParams
 from gait.filters.params import Options, Prior, ProcessNoise
 from gait.filters.start import align, start_covariance
-from gait.nets.architecture import AttentionArchitecture
+from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture
 from gait.nets.model import Model
 from gait.robots import Robot
 from gait.runtime import buffers as at
+from gait.runtime.leg_buffers import LegRoom, count_room, forget_legs, put_robot
 from gait.runtime.samples import Clean, Limits, bounds_of, forget
 from gait.runtime.velocity_aided import ATTENTIONS, run_rows
 
@@ -95,19 +96,24 @@ class VelocityAided:
         """
         if dead_leg is not None and dead_leg.architecture != model.architecture:
             raise GaitError("the network for a dead leg has another architecture: train both with the same settings")
+        self._by_leg = _by_leg(model)
+        if self._by_leg:
+            model = model.for_robot(robot)
         if model.joint_names != robot.joint_names or model.leg_names != robot.leg_names:
             raise GaitError(
                 f"the model was trained for joints {', '.join(model.joint_names)} and {robot.name} has"
                 f" {', '.join(robot.joint_names)}: load weights of this robot, or train some with `gait train`"
             )
         a = model.architecture
-        legs, features = robot.num_legs, a.num_features
-        self.shape = (a.history, len(a.tokens)) if isinstance(a, AttentionArchitecture) else (0, 0)
-        tokens = self.shape[1]
-        self._targets, self._prior = a.targets, deviations(prior)
-        floats = np.zeros(at.count_floats(legs))
-        flags = np.zeros(at.count_flags(legs, tokens), dtype=np.bool_)
-        singles, ints = _networks([model] if dead_leg is None else [model, dead_leg], features)
+        legs, features = robot.num_legs, 0 if self._by_leg else a.num_features
+        self.shape, tokens = _attention_shape(a), len(a.tokens) if isinstance(a, AttentionArchitecture) else 0
+        self.legs = legs if self._by_leg else 0
+        self.reads = (("tau", "q_des") if self._by_leg else ("q_des",)) if a.targets else ()
+        self._prior = deviations(prior)
+        floats = np.zeros(at.count_floats(legs) + (count_room(legs) if self._by_leg else 0))
+        # Of `gait-legs`, which legs are seen, and which were.
+        flags = np.zeros(at.count_flags(legs, tokens + 2 * self.legs), dtype=np.bool_)
+        singles, ints = _networks([model] if dead_leg is None else [model, dead_leg], 3 * features + 6 + 6 * self.legs)
         ints[at.LEGS], ints[at.FEATURES], ints[at.TOKENS] = legs, features, tokens
         ints[at.TARGETS], ints[at.BY_LEG], ints[at.ATTENTION] = a.targets, a.kind == "gait", attention
         self._robot, self._gravity = robot, options.gravity
@@ -125,16 +131,27 @@ class VelocityAided:
         self._b = floats[at.B : at.B + 6].reshape(2, 3)
         self.cov = floats[at.P : at.P + 225].reshape(15, 15)
         self.clean = at.clean_in(floats, flags, at.GUARD, legs)
-        self.width = ATTENTIONS + (self.shape[0] * tokens if attention else 0)
+        self.width = ATTENTIONS + (self.shape[0] * self.shape[1] + 6 * self.legs if attention else 0)
+        self._room: LegRoom | None = None
+        if self._by_leg:
+            ints[at.ROOM] = at.count_floats(legs)
+            mount = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3)
+            self._room = put_robot(floats, at.count_floats(legs), mount, robot, options, limits.hold)
         self.start_at_rest(None)
 
     def needs(self, given: Collection[str]) -> None:
-        """Joint targets, if the network reads them."""
-        if self._targets and "q_des" not in given:
+        """Joint targets, if the network reads them; to `gait-legs` torques are as good."""
+        if not self.reads or any(name in given for name in self.reads):
+            return
+        if self._by_leg:
             raise GaitError(
-                "this network reads the joint targets q_des, which are not there: give them, or load a method or a"
-                " model without"
+                "this network reads joint torques tau, or joint targets q_des, and neither is there: give one of them,"
+                " or load a method or a model without"
             )
+        raise GaitError(
+            "this network reads the joint targets q_des, which are not there: give them, or load a method or a"
+            " model without"
+        )
 
     def start(self, R_wb: Array, vel_w: Array, pos_w: Array, omega_b: Array, std: Array | None) -> None:
         """Begin at a known state of base_link."""
@@ -161,6 +178,8 @@ class VelocityAided:
         self._buffers.floats[at.BROKEN] = self._buffers.floats[at.WHOLE] = 0.0
         self._buffers.flags[at.ALIGN] = from_gravity
         forget(self.clean)
+        if self._room is not None:
+            forget_legs(self._room)
 
     def _keep(self) -> None:
         floats = self._buffers.floats
@@ -244,11 +263,23 @@ def _not_at_rest(force: Array) -> GaitError:
     )
 
 
-def _networks(models: Sequence[Model], features: int) -> tuple[at.Singles, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Single precision numbers (weights and memory of each network, three samples, the output) and integers."""
+def _by_leg(model: Model) -> bool:
+    return isinstance(model.architecture, LegsArchitecture)
+
+
+def _attention_shape(a: Architecture) -> tuple[int, int]:
+    """Of what a network tells of its attention; (0, 0) if it has none."""
+    if isinstance(a, LegsArchitecture):
+        return (a.legs, a.legs) if a.attention_width else (0, 0)
+    return (a.history, len(a.tokens)) if isinstance(a, AttentionArchitecture) else (0, 0)
+
+
+def _networks(models: Sequence[Model], room: int) -> tuple[at.Singles, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Single precision numbers (weights and memory of each network, room for samples and output) and integers."""
     ints = [np.zeros(at.SIZES, dtype=np.int64)]
     head = ints[0]
     if RUNTIME == "numpy":
+        from gait.runtime.leg_network_numpy import NumpyLegs
         from gait.runtime.network_numpy import NumpyNetwork
         from gait.runtime.twin import buffer_of
 
@@ -257,15 +288,17 @@ def _networks(models: Sequence[Model], features: int) -> tuple[at.Singles, np.nd
         head[at.SAMPLES] = len(models)
         # Says that there is a second one.
         head[at.NETWORK + 5] = len(models) - 1
-        return buffer_of(3 * features + 6, [NumpyNetwork(model) for model in models]), head
-    from gait.runtime.network import new_memory, pack
-    from gait.runtime.network_pack import aligned
+        twins = [NumpyLegs(model) if _by_leg(model) else NumpyNetwork(model) for model in models]
+        return buffer_of(room, twins), head
+    from gait.runtime.leg_pack import new_leg_memory, pack_legs
+    from gait.runtime.network_pack import aligned, new_memory, pack
 
     singles: list[at.Singles] = []
     place, sizes = 0, at.SIZES
-    for i, packed in enumerate(map(pack, models)):
+    for i, model in enumerate(models):
+        packed = pack_legs(model) if _by_leg(model) else pack(model)
         ends = []
-        for part in (packed.weights, new_memory(packed)):
+        for part in (packed.weights, new_leg_memory(packed) if _by_leg(model) else new_memory(packed)):
             # Each begins with a line of the cache, 16 numbers.
             singles.append(np.pad(part, (0, -len(part) % 16)))
             ends.append(place := place + len(singles[-1]))
@@ -274,5 +307,5 @@ def _networks(models: Sequence[Model], features: int) -> tuple[at.Singles, np.nd
         head[at.NETWORK + 5 * i : at.NETWORK + 5 * i + 5] = begin, *ends, sizes, sizes + len(packed.sizes)
         sizes += len(packed.sizes)
     head[at.SAMPLES] = place
-    singles.append(np.zeros(3 * features + 6, dtype=np.float32))
+    singles.append(np.zeros(room, dtype=np.float32))
     return aligned(np.concatenate(singles)), np.concatenate(ints)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from gait._compile import compiled
-from gait._lanes import each4, each16, fill4, fill16, fma, larger, load4, load16, over, store, total
+from gait._lanes import each4, fill4, fill16, fma, larger, load4, load16, over, store, total
 from gait.arrays import Array, BoolArray, IntArray
 from gait.runtime import network_pack as at
 from gait.runtime.network_activations import exp4, sigmoid16, tanh16
+from gait.runtime.network_layers import add_narrow, add_wide, clear_lanes, copy_lanes
 from gait.runtime.network_pack import NARROW, QUERY_LANES, WIDE, Floats, Packed, new_memory, pack
 
 __all__ = ["Packed", "attention", "attention_into", "network_reset", "network_step", "new_memory", "pack"]
@@ -25,51 +26,6 @@ _SEEN = np.float32(-1e29)
 """A window whose highest score is below has nothing to see."""
 _COUNT, _NEXT = 0, 1
 """In the memory: samples in the window, and where in the ring the next one goes."""
-
-
-@compiled(f"void({_F1}, int64, {_F1}, int64, int64, int64, {_F1}, int64)")
-def _add_narrow(weights: Floats, w: int, x: Floats, i: int, stride: int, columns: int, out: Floats, o: int) -> None:
-    """out[o : o + 32] += a block of 32 rows times every `stride`-th number of x from i on."""
-    a, b = load16(out, o), load16(out, o + 16)
-    for _ in range(columns):
-        factor = each16(x, i)
-        a = fma(load16(weights, w), factor, a)
-        b = fma(load16(weights, w + 16), factor, b)
-        w += NARROW
-        i += stride
-    store(out, o, a)
-    store(out, o + 16, b)
-
-
-@compiled(f"void({_F1}, int64, {_F1}, int64, int64, {_F1}, int64)")
-def _add_wide(weights: Floats, w: int, x: Floats, i: int, columns: int, out: Floats, o: int) -> None:
-    """out[o : o + 64] += a block of 64 rows times x[i : i + columns]."""
-    a, b, c, d = load16(out, o), load16(out, o + 16), load16(out, o + 32), load16(out, o + 48)
-    for k in range(columns):
-        factor = each16(x, i + k)
-        a = fma(load16(weights, w), factor, a)
-        b = fma(load16(weights, w + 16), factor, b)
-        c = fma(load16(weights, w + 32), factor, c)
-        d = fma(load16(weights, w + 48), factor, d)
-        w += WIDE
-    store(out, o, a)
-    store(out, o + 16, b)
-    store(out, o + 32, c)
-    store(out, o + 48, d)
-
-
-@compiled(f"void({_F1}, int64, {_F1}, int64, int64)")
-def _copy(source: Floats, i: int, out: Floats, o: int, count: int) -> None:
-    """A multiple of 16 numbers."""
-    for k in range(0, count, 16):
-        store(out, o + k, load16(source, i + k))
-
-
-@compiled(f"void({_F1}, int64, int64)")
-def _clear(out: Floats, o: int, count: int) -> None:
-    """A multiple of 4 numbers."""
-    for k in range(0, count, 4):
-        store(out, o + k, fill4(_ZERO))
 
 
 @compiled(f"void({_I1}, {_F1}, {_F1}, {_F1}, boolean[::1], int64)")
@@ -88,8 +44,8 @@ def _take_sample(
             memory[sample + i] = features[sizes[at.ORDER + i]] if seen[token] else _ZERO
     w = sizes[at.SCORE]
     for first in range(0, tokens * lanes, NARROW):
-        _copy(weights, w, memory, scores + first, NARROW)
-        _add_narrow(weights, w + NARROW, memory, sample, 1, count, memory, scores + first)
+        copy_lanes(weights, w, memory, scores + first, NARROW)
+        add_narrow(weights, w + NARROW, memory, sample, 1, count, memory, scores + first)
         w += NARROW * (1 + count)
     for token in range(tokens):
         if not seen[token]:
@@ -160,10 +116,10 @@ def _encode(sizes: IntArray, weights: Floats, memory: Floats) -> None:
         for row in range(0, width, NARROW):
             # What a narrow latent writes beyond its width, the next one overwrites.
             out = sizes[at.INPUT] + latent * width + row
-            _clear(memory, out, NARROW)
+            clear_lanes(memory, out, NARROW)
             for head in range(heads):
                 query = sizes[at.SUMS] + latent * heads + head
-                _add_narrow(weights, w, memory, query, lanes, columns, memory, out)
+                add_narrow(weights, w, memory, query, lanes, columns, memory, out)
                 w += NARROW * columns
 
 
@@ -177,22 +133,22 @@ def _recur(sizes: IntArray, weights: Floats, memory: Floats) -> None:
         state = sizes[at.STATE] + gru * rows
         after = sizes[at.STATE] + (sizes[at.GRUS] + gru) * rows
         for row in range(0, rows, WIDE):
-            _copy(weights, w, memory, gate, 4 * WIDE)
+            copy_lanes(weights, w, memory, gate, 4 * WIDE)
             w += 4 * WIDE
             for k in range(2):
-                _add_wide(weights, w, memory, x, inputs, memory, gate + k * WIDE)
-                _add_wide(weights, w + inputs * WIDE, memory, state, hidden, memory, gate + k * WIDE)
+                add_wide(weights, w, memory, x, inputs, memory, gate + k * WIDE)
+                add_wide(weights, w + inputs * WIDE, memory, state, hidden, memory, gate + k * WIDE)
                 w += (inputs + hidden) * WIDE
-            _add_wide(weights, w, memory, x, inputs, memory, gate + 2 * WIDE)
+            add_wide(weights, w, memory, x, inputs, memory, gate + 2 * WIDE)
             w += inputs * WIDE
-            _add_wide(weights, w, memory, state, hidden, memory, gate + 3 * WIDE)
+            add_wide(weights, w, memory, state, hidden, memory, gate + 3 * WIDE)
             w += hidden * WIDE
             for i in range(gate, gate + WIDE, 16):
                 reset, update = sigmoid16(load16(memory, i)), sigmoid16(load16(memory, i + WIDE))
                 new = tanh16(fma(reset, load16(memory, i + 3 * WIDE), load16(memory, i + 2 * WIDE)))
                 before = load16(memory, state + row + i - gate)
                 store(memory, after + row + i - gate, fma(update, before - new, new))
-    _copy(memory, sizes[at.STATE] + sizes[at.GRUS] * rows, memory, sizes[at.STATE], sizes[at.GRUS] * rows)
+    copy_lanes(memory, sizes[at.STATE] + sizes[at.GRUS] * rows, memory, sizes[at.STATE], sizes[at.GRUS] * rows)
 
 
 @compiled(f"void({_I1}, {_F1}, {_F1}, {_F1})")
@@ -204,8 +160,8 @@ def _read_out(sizes: IntArray, weights: Floats, memory: Floats, out: Floats) -> 
     for i in range(2):
         state = sizes[at.STATE] + (i * rows if sizes[at.GRUS] == 2 else 0)
         for row in range(layer, layer + width, WIDE):
-            _copy(weights, w, memory, row, WIDE)
-            _add_wide(weights, w + WIDE, memory, state, hidden, memory, row)
+            copy_lanes(weights, w, memory, row, WIDE)
+            add_wide(weights, w + WIDE, memory, state, hidden, memory, row)
             w += WIDE * (1 + hidden)
             for k in range(row, row + WIDE, 16):
                 store(memory, k, larger(load16(memory, k), fill16(_ZERO)))
@@ -253,7 +209,7 @@ def network_step(
         _take_sample(sizes, weights, memory, features, seen, place)
         after = place + 1 if place + 1 < history else 0
         memory[_COUNT], memory[_NEXT] = samples, after
-        _clear(memory, sizes[at.SUMS], sizes[at.POOLED] * sizes[at.LANES])
+        clear_lanes(memory, sizes[at.SUMS], sizes[at.POOLED] * sizes[at.LANES])
         oldest = after if samples == history else 0
         for lane in range(0, sizes[at.LANES], QUERY_LANES):
             _attend(sizes, weights, memory, samples, oldest, lane)

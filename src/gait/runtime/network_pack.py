@@ -157,7 +157,7 @@ def pack(model: Model) -> Packed:
     grus, inputs, hidden, mlp = len(p.gate_weight), p.gate_weight.shape[2], padded(a.hidden), padded(a.mlp)
     sizes = np.zeros(ORDER, dtype=np.int64)
     sizes[[FEATURES, INPUTS, GRUS, HIDDEN, MLP]] = a.num_features, inputs, grus, a.hidden, a.mlp
-    buffer, memory = _Buffer(), _Buffer()
+    buffer, memory = Buffer(), Buffer()
     sizes[STATE] = memory.take(WIDE) + WIDE
     memory.take(2 * grus * hidden)  # the states, and room for the next ones
     table: list[int] = []
@@ -191,7 +191,7 @@ def pack(model: Model) -> Packed:
     return Packed(np.concatenate([sizes, np.array(table, dtype=np.int64)]), aligned(buffer.joined()))
 
 
-def _pack_attention(a: AttentionArchitecture, p: Parts, sizes: IntArray, buffer: _Buffer, memory: _Buffer) -> list[int]:
+def _pack_attention(a: AttentionArchitecture, p: Parts, sizes: IntArray, buffer: Buffer, memory: Buffer) -> list[int]:
     assert p.score_weight is not None and p.score_bias is not None and p.slot_bias is not None and p.encode is not None
     queries, tokens = a.latents * a.heads, len(a.tokens)
     lanes, pooled = padded(queries, QUERY_LANES), p.encode.shape[2]
@@ -237,7 +237,7 @@ def aligned(values: Floats) -> Floats:
     return room[start : start + len(values)]
 
 
-class _Buffer:
+class Buffer:
     """Numbers that are laid one after the other, each piece at a whole cache line."""
 
     def __init__(self) -> None:
@@ -257,4 +257,5 @@ class _Buffer:
         return self.take(len(piece))
 
     def joined(self) -> Floats:
+        """All pieces."""
         return np.concatenate(self._pieces)

@@ -11,13 +11,14 @@ from gait.arrays import Array, BoolArray, IntArray
 from gait.filters.params import Options, ProcessNoise
 from gait.filters.reference import ReferenceFilter
 from gait.runtime.buffers import Singles
+from gait.runtime.leg_network_numpy import NumpyLegs
 from gait.runtime.network_numpy import NumpyNetwork
 
 
 class NetworkBuffer(np.ndarray[Any, np.dtype[np.float32]]):
     """A buffer that knows its network, and so does every piece of it."""
 
-    networks: Sequence[NumpyNetwork]
+    networks: Sequence[NumpyNetwork | NumpyLegs]
 
     def __array_finalize__(self, source: object) -> None:
         """Called by numpy for every new view."""
@@ -25,7 +26,7 @@ class NetworkBuffer(np.ndarray[Any, np.dtype[np.float32]]):
             self.networks = source.networks
 
 
-def buffer_of(size: int, networks: Sequence[NumpyNetwork]) -> NetworkBuffer:
+def buffer_of(size: int, networks: Sequence[NumpyNetwork | NumpyLegs]) -> NetworkBuffer:
     """Single precision numbers that belong to some networks: the number of each, then zeros.
 
     A network's memory is the one number that tells which it is.
@@ -38,7 +39,11 @@ def buffer_of(size: int, networks: Sequence[NumpyNetwork]) -> NetworkBuffer:
 
 
 def _network(memory: Singles) -> NumpyNetwork:
-    return cast("NetworkBuffer", memory).networks[int(memory[0])]
+    return cast("NumpyNetwork", cast("NetworkBuffer", memory).networks[int(memory[0])])
+
+
+def _legs(memory: Singles) -> NumpyLegs:
+    return cast("NumpyLegs", cast("NetworkBuffer", memory).networks[int(memory[0])])
 
 
 def network_step(
@@ -57,6 +62,25 @@ def network_reset(sizes: IntArray, memory: Singles) -> None:
 def attention_into(sizes: IntArray, memory: Singles, out: Array) -> None:
     """Attention of the last step."""
     out[:] = _network(memory).attention().ravel()
+
+
+def leg_step(
+    sizes: IntArray, weights: Singles, memory: Singles, features: Array, seen: BoolArray, before: BoolArray,
+    out: Singles,
+) -> None:  # fmt: skip
+    """One more sample; velocity and log-std of each leg into `out`."""
+    out[:] = _legs(memory).step(features, seen, before).ravel()
+
+
+def leg_reset(sizes: IntArray, memory: Singles) -> None:
+    """As before the first sample."""
+    _legs(memory).reset()
+
+
+def leg_attention_into(sizes: IntArray, memory: Singles, seen: BoolArray, out: Array) -> None:
+    """How much each leg looked at each other in the last step."""
+    shares = _legs(memory).attention().ravel()
+    out[: len(shares)] = shares
 
 
 def _filter(R: Array, x: Array, b: Array, P: Array, noise: Array | None, options: Options) -> ReferenceFilter:

@@ -11,26 +11,38 @@ import math
 
 import numpy as np
 
-from gait._compile import RUNTIME, compiled
+from gait._compile import RUNTIME, compiled, types
 from gait.arrays import Array, BoolArray, IntArray
 from gait.filters import output
 from gait.filters.start import align, start_covariance
 from gait.health import Health
 from gait.runtime import buffers as at
 from gait.runtime.buffers import Singles, bounds_in, clean_in
+from gait.runtime.leg_buffers import ROOM, LegRoom, room_in
+from gait.runtime.leg_fusion import DELAY, DELAY_STD, fuse_legs
+from gait.runtime.leg_samples import gather_legs, sense_legs
 from gait.runtime.samples import AFTER_GAP, BLIND, DT, FIRST, GAP, REFUSED, STAMP, admit
 
 if RUNTIME == "numba":
     from gait.filters.correction import correct_velocity
     from gait.filters.propagation import propagate
+    from gait.runtime.leg_network import leg_attention_into, leg_reset
     from gait.runtime.network import attention_into, network_reset, network_step
 else:
-    from gait.runtime.twin import attention_into, correct_velocity, network_reset, network_step, propagate
+    from gait.runtime.twin import (
+        attention_into,
+        correct_velocity,
+        leg_attention_into,
+        leg_reset,
+        network_reset,
+        network_step,
+        propagate,
+    )
 
 TIME, HEALTH, GAP_LENGTH, PREDICTED = output.WIDTH, output.WIDTH + 1, output.WIDTH + 2, output.WIDTH + 3
 """Behind the state in a row of the output: stamp, health bits, length of a gap, velocity and log-std of the network."""
 ATTENTIONS = PREDICTED + 6
-"""Then, on request, the attention (Nt C)."""
+"""Then, on request, the attention (Nt C); of `gait-legs` that of legs to legs (L L), velocity and log-std of each."""
 STARTING, NO_MEASUREMENT = int(Health.STARTING), int(Health.NO_MEASUREMENT)
 REJECTED, DIVERGED = int(Health.REJECTED), int(Health.DIVERGED)
 # No legged robot moves faster, and a filter less sure than this knows nothing.
@@ -67,9 +79,36 @@ def _advance(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     )  # fmt: skip
 
 
+@compiled(ROOM(types.float64[::1], types.int64[::1]))
+def _room(floats: Array, ints: IntArray) -> LegRoom:
+    """What only `gait-legs` keeps."""
+    return room_in(floats, ints[at.ROOM], ints[at.LEGS], floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3))
+
+
+@compiled(f"void({_ALL}, {_S})")
+def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> None:
+    """Make what the network says a measurement of base_link's velocity with its variances."""
+    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 37]
+    if ints[at.ROOM] == 0:
+        for i in range(3):
+            measured[i] = predicted[i]
+            measured[3 + i] = floats[at.SETTINGS + 12] * math.exp(2.0 * np.float64(predicted[3 + i]))
+        return
+    legs, said = ints[at.LEGS], ints[at.SAMPLES] + 6
+    room, clean = _room(floats, ints), clean_in(floats, flags, at.GUARD, legs)
+    fuse_legs(
+        floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3),
+        floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15),
+        floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12], clean.gyro, clean.accel,
+        floats[at.SETTINGS + 4], singles[said : said + 6 * legs], flags[flags.size - legs :], room.settings,
+        room.delay, room.work, measured, predicted,
+    )  # fmt: skip
+
+
 @compiled(f"boolean({_ALL}, {_S})")
 def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> bool:
     """Give the filter what the network says: the velocity of base_link, moved to the IMU and into its axes."""
+    _weigh(floats, singles, ints, flags, predicted)
     turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
     bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
     work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
@@ -82,13 +121,11 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
         w0 += mount[0, j] * rate
         w1 += mount[1, j] * rate
         w2 += mount[2, j] * rate
-    v0 = np.float64(predicted[0]) + (w1 * arm[2] - w2 * arm[1])
-    v1 = np.float64(predicted[1]) + (w2 * arm[0] - w0 * arm[2])
-    v2 = np.float64(predicted[2]) + (w0 * arm[1] - w1 * arm[0])
-    factor = floats[at.SETTINGS + 12]
-    s0 = factor * math.exp(2.0 * np.float64(predicted[3]))
-    s1 = factor * math.exp(2.0 * np.float64(predicted[4]))
-    s2 = factor * math.exp(2.0 * np.float64(predicted[5]))
+    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 37]
+    v0 = measured[0] + (w1 * arm[2] - w2 * arm[1])
+    v1 = measured[1] + (w2 * arm[0] - w0 * arm[2])
+    v2 = measured[2] + (w0 * arm[1] - w1 * arm[0])
+    s0, s1, s2 = measured[3], measured[4], measured[5]
     for i in range(3):
         velocity[i] = mount[0, i] * v0 + mount[1, i] * v1 + mount[2, i] * v2
         for j in range(3):
@@ -116,11 +153,13 @@ def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, feat
             seen[2 + leg] = clean.ok[leg]
 
 
-@compiled(f"void({_ALL})")
-def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
-    """The features of the clean sample; those of the one before move back a place."""
+@compiled(f"int64({_ALL}, {_F})")
+def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, row: Array) -> int:
+    """The features of the clean sample; those of the one before move back a place. Returns health bits."""
     count, legs = ints[at.FEATURES], ints[at.LEGS]
     clean, start = clean_in(floats, flags, at.GUARD, legs), ints[at.SAMPLES]
+    if ints[at.ROOM]:
+        return gather_legs(_room(floats, ints), clean, row, ints[at.TARGETS] != 0)
     for i in range(count):
         singles[start + i] = singles[start + count + i]
     now = singles[start + count : start + 2 * count]
@@ -130,12 +169,22 @@ def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -
         now[6 + j], now[6 + 3 * legs + j] = clean.q[j], clean.dq[j]
         if ints[at.TARGETS]:
             now[6 + 6 * legs + j] = clean.e[j]
+    return 0
 
 
-@compiled(f"void({_ALL})")
-def _predict(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
-    """One step of the network in use on the features and tokens that `_mix` made."""
+@compiled(f"void({_ALL}, float64, float64)")
+def _predict(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, part: float, moment: float) -> None:
+    """One step of the network in use at a moment between the last sample (part 0) and this one (part 1)."""
     n, start, count = at.NETWORK + (5 if flags[at.SPARE] else 0), ints[at.SAMPLES], ints[at.FEATURES]
+    if ints[at.ROOM]:
+        legs, size = ints[at.LEGS], flags.size
+        sense_legs(
+            _room(floats, ints), clean_in(floats, flags, at.GUARD, legs), part, moment,
+            ints[ints[n + 3] : ints[n + 4]], singles[ints[n] : ints[n + 1]], singles[ints[n + 1] : ints[n + 2]],
+            flags[size - legs :], flags[size - 2 * legs : size - legs], singles[start + 6 : start + 6 + 6 * legs],
+        )  # fmt: skip
+        return
+    _mix(floats, singles, ints, flags, singles[start + 2 * count : start + 3 * count], part)
     network_step(
         ints[ints[n + 3] : ints[n + 4]], singles[ints[n] : ints[n + 1]], singles[ints[n + 1] : ints[n + 2]],
         singles[start + 2 * count : start + 3 * count], flags[flags.size - ints[at.TOKENS] :],
@@ -147,7 +196,14 @@ def _predict(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) 
 def _forget(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
     """The memory of the network in use ends here: it knows only samples that follow each other."""
     n = at.NETWORK + (5 if flags[at.SPARE] else 0)
-    network_reset(ints[ints[n + 3] : ints[n + 4]], singles[ints[n + 1] : ints[n + 2]])
+    sizes, memory = ints[ints[n + 3] : ints[n + 4]], singles[ints[n + 1] : ints[n + 2]]
+    if ints[at.ROOM] == 0:
+        network_reset(sizes, memory)
+        return
+    leg_reset(sizes, memory)
+    _room(floats, ints).motion.begun[0] = 0.0
+    for i in range(flags.size - 2 * ints[at.LEGS], flags.size):
+        flags[i] = False
 
 
 @compiled(f"void({_ALL}, boolean, float64)")
@@ -161,16 +217,18 @@ def _choose(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, w
         _forget(floats, singles, ints, flags)
 
 
-@compiled(f"int64({_ALL}, int64, int64)")
-def _step(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, verdict: int, bits: int) -> int:
+@compiled(f"int64({_ALL}, {_F}, int64, int64)")
+def _step(
+    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, row: Array, verdict: int, bits: int
+) -> int:
     """Carry the state to the sample that was just admitted; returns health bits."""
     legs, count = ints[at.LEGS], ints[at.FEATURES]
     clean = clean_in(floats, flags, at.GUARD, legs)
-    features = singles[ints[at.SAMPLES] + 2 * count : ints[at.SAMPLES] + 3 * count]
     predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
     period, tolerance, hold = floats[at.SETTINGS + 9], floats[at.SETTINGS + 10], floats[at.SETTINGS + 11]
     t, dt = clean.clock[STAMP], clean.clock[DT]
     blind = clean.clock[BLIND] > 0.0
+    bits |= _gather(floats, singles, ints, flags, row)
     usable = clean.known[1] and clean.clock[BLIND] <= hold
     standing, whole = False, True
     for leg in range(legs):
@@ -188,7 +246,6 @@ def _step(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, ver
             clean.known[0] = False
             return bits | STARTING | NO_MEASUREMENT
         flags[at.ALIGN] = False
-    _gather(floats, singles, ints, flags)
     if verdict == AFTER_GAP:
         _advance(floats, singles, ints, flags, min(dt, LONGEST_GAP), True)
     if verdict != FIRST and verdict != AFTER_GAP and usable:
@@ -199,8 +256,7 @@ def _step(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, ver
             if moment > covered:
                 _advance(floats, singles, ints, flags, moment - covered, blind)
                 covered = moment
-            _mix(floats, singles, ints, flags, features, 1.0 if late else (moment - t + dt) / dt)
-            _predict(floats, singles, ints, flags)
+            _predict(floats, singles, ints, flags, 1.0 if late else (moment - t + dt) / dt, moment)
             if _correct(floats, singles, ints, flags, predicted):
                 flags[at.MEASURED] = True
             else:
@@ -214,8 +270,7 @@ def _step(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, ver
         _forget(floats, singles, ints, flags)
         floats[at.CLOCK] = t + period
         if usable:
-            _mix(floats, singles, ints, flags, features, 1.0)
-            _predict(floats, singles, ints, flags)
+            _predict(floats, singles, ints, flags, 1.0, t)
             if verdict == AFTER_GAP:
                 if _correct(floats, singles, ints, flags, predicted):
                     flags[at.MEASURED] = True
@@ -262,7 +317,9 @@ def _recover(floats: Array) -> bool:
 def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, rows: Array, out: Array) -> None:
     """Take rows of samples (N, W) in turn, and write a row (N, O) for each."""
     legs, count = ints[at.LEGS], ints[at.FEATURES]
-    bounds, clean = bounds_in(floats, at.GUARD, legs, ints[at.TARGETS] != 0), clean_in(floats, flags, at.GUARD, legs)
+    # A leg without joint targets is of use to `gait-legs`: it may have torques.
+    targets = ints[at.TARGETS] != 0 and ints[at.ROOM] == 0
+    bounds, clean = bounds_in(floats, at.GUARD, legs, targets), clean_in(floats, flags, at.GUARD, legs)
     predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
     turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
     bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
@@ -271,9 +328,12 @@ def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     for k in range(rows.shape[0]):
         verdict, bits = admit(bounds, clean, rows[k])
         if verdict != REFUSED:
-            bits = _step(floats, singles, ints, flags, verdict, bits)
+            bits = _step(floats, singles, ints, flags, rows[k], verdict, bits)
             if _recover(floats):
                 bits |= DIVERGED
+                if ints[at.ROOM]:
+                    delay = _room(floats, ints).delay
+                    delay[0], delay[1] = DELAY, DELAY_STD * DELAY_STD
         if not flags[at.MEASURED]:
             bits |= STARTING
         row = out[k]
@@ -284,4 +344,9 @@ def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
         if ints[at.ATTENTION]:
             n = at.NETWORK + (5 if flags[at.SPARE] else 0)
             sizes, memory = ints[ints[n + 3] : ints[n + 4]], singles[ints[n + 1] : ints[n + 2]]
-            attention_into(sizes, memory, row[ATTENTIONS:])
+            if ints[at.ROOM]:
+                leg_attention_into(sizes, memory, flags[flags.size - legs :], row[ATTENTIONS:])
+                for i in range(6 * legs):
+                    row[row.size - 6 * legs + i] = singles[ints[at.SAMPLES] + 6 + i]
+            else:
+                attention_into(sizes, memory, row[ATTENTIONS:])

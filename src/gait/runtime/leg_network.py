@@ -1,0 +1,193 @@
+"""One step of `gait-legs`, compiled, without torch and without allocating anything.
+
+`gait.runtime.leg_pack` lays out the numbers; `leg_network_numpy` is the same in numpy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gait._compile import compiled
+from gait._lanes import fill4, fill16, fma, load4, load16, store, total
+from gait.arrays import Array, BoolArray, IntArray
+from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY
+from gait.runtime import leg_pack as at
+from gait.runtime.leg_pack import HEAD_LANES, LEG_LANES
+from gait.runtime.network_activations import exp4, sigmoid16
+from gait.runtime.network_layers import add_wide, copy_lanes, dense, relu
+from gait.runtime.network_pack import WIDE, Floats
+
+_F1, _I1, _B1 = "float32[::1]", "int64[::1]", "boolean[::1]"
+_ZERO = np.float32(0.0)
+_UNSEEN = np.float32(-1e30)
+"""Score of a hidden leg: its share is exactly zero."""
+_BEGUN, _PLACE = 0, 1
+"""In the memory: whether there was a sample, and where in the ring it is."""
+
+
+@compiled(f"void({_I1}, {_F1}, float64[::1], {_B1})")
+def _remember(sizes: IntArray, memory: Floats, features: Array, before: BoolArray) -> None:
+    """Put the sample into the ring. What was not seen before it is taken to have been like it."""
+    legs, own, slots = sizes[at.LEGS], sizes[at.OWN], (sizes[at.FRAMES] - 1) * sizes[at.STRIDE] + 1
+    width, ring = SHARED + legs * own, sizes[at.RING]
+    begun = memory[_BEGUN] > _ZERO
+    place = int(memory[_PLACE]) + 1 if begun else 0
+    place = place if place < slots else 0
+    memory[_BEGUN], memory[_PLACE] = 1.0, place
+    for slot in range(slots):
+        to = ring + slot * width
+        if slot == place or not begun:
+            for i in range(SHARED):
+                memory[to + i] = features[i]
+        for leg in range(legs):
+            if slot == place or not begun or not before[leg]:
+                start, mine = SHARED + PER_LEG * leg, to + SHARED + leg * own
+                for i in range(own):
+                    memory[mine + i] = features[start + sizes[at.COLUMNS + i]]
+
+
+@compiled(f"void({_I1}, {_F1}, int64, int64, int64)")
+def _window(sizes: IntArray, memory: Floats, first: int, count: int, to: int) -> None:
+    """`count` numbers of a sample from `first` on, of all frames, newest first."""
+    frames, stride = sizes[at.FRAMES], sizes[at.STRIDE]
+    slots, width = (frames - 1) * stride + 1, SHARED + sizes[at.LEGS] * sizes[at.OWN]
+    slot = int(memory[_PLACE])
+    for _ in range(frames):
+        at_slot = sizes[at.RING] + slot * width + first
+        for i in range(count):
+            memory[to + i] = memory[at_slot + i]
+        to += count
+        slot = slot - stride if slot >= stride else slot - stride + slots
+
+
+@compiled(f"void({_I1}, {_F1}, int64, {_B1})")
+def _look(sizes: IntArray, memory: Floats, leg: int, seen: BoolArray) -> None:
+    """Add to what a leg knows what it finds at the others."""
+    legs, heads, head, hidden = sizes[at.LEGS], sizes[at.HEADS], sizes[at.HEAD], sizes[at.HIDDEN]
+    lanes, rows = (legs + LEG_LANES - 1) // LEG_LANES * LEG_LANES, (3 * heads * head + WIDE - 1) // WIDE * WIDE
+    for h in range(heads):
+        query, key = sizes[at.LOOKS] + leg * rows + h * head, sizes[at.LOOKS] + (heads + h) * head
+        value = key + heads * head
+        shares = sizes[at.SHARES] + (leg * heads + h) * lanes
+        highest = _UNSEEN
+        for other in range(lanes):
+            score = _UNSEEN
+            if other < legs and seen[other]:
+                summed = fill16(_ZERO)
+                for k in range(0, head, HEAD_LANES):
+                    summed = fma(load16(memory, query + k), load16(memory, key + other * rows + k), summed)
+                score = total(summed)
+                highest = max(highest, score)
+            memory[shares + other] = score
+        whole = _ZERO
+        for k in range(shares, shares + lanes, LEG_LANES):
+            part = exp4(load4(memory, k) - fill4(highest))
+            store(memory, k, part)
+            whole += total(part)
+        for other in range(lanes):
+            memory[shares + other] /= whole
+        out = sizes[at.JOINED] + leg * (hidden + heads * head) + hidden + h * head
+        for k in range(0, head, HEAD_LANES):
+            found = fill16(_ZERO)
+            for other in range(legs):
+                if seen[other]:
+                    found = fma(
+                        fill16(memory[shares + other]), load16(memory, value + other * rows + k), found
+                    )  # fmt: skip
+            store(memory, out + k, found)
+
+
+@compiled(f"void({_I1}, {_F1}, {_F1}, int64, {_F1})")
+def _read_out(sizes: IntArray, weights: Floats, memory: Floats, leg: int, out: Floats) -> None:
+    """The last layer of a leg: its shift is added to `out`, its log-std is still without bounds."""
+    mlp, layer, w, rows = sizes[at.MLP], sizes[at.LAYER], sizes[at.OUTPUT_LAYER], sizes[at.ROWS]
+    bias = w + rows * mlp
+    for row in range(rows):
+        summed = fill16(_ZERO)
+        for k in range(0, mlp, 16):
+            summed = fma(load16(weights, w + k), load16(memory, layer + k), summed)
+        w += mlp
+        value = total(summed) + weights[bias + row]
+        if row < 3:
+            memory[sizes[at.RAW] + 3 * leg + row] = value
+        else:
+            out[6 * leg + row - 3] += value
+
+
+@compiled(f"void({_I1}, {_F1}, {_F1}, float64[::1], {_B1}, {_B1}, {_F1})")
+def leg_step(
+    sizes: IntArray, weights: Floats, memory: Floats, features: Array, seen: BoolArray, before: BoolArray, out: Floats
+) -> None:
+    """One more sample.
+
+    Args:
+        sizes: of `pack_legs`.
+        weights: of `pack_legs`.
+        memory: of `new_leg_memory`.
+        features: of `gait.nets.leg_features` (6 + 9 L,).
+        seen: legs that can be used (L,); the others look at nothing, are looked at by none and say nothing.
+        before: legs whose last samples are true (L,); the past of the others is taken to have been like this sample.
+        out: becomes body velocity (3), m/s, and the log of its standard deviation (3) of each leg (6 L,).
+    """
+    legs, own, hidden, mlp = sizes[at.LEGS], sizes[at.OWN], sizes[at.HIDDEN], sizes[at.MLP]
+    attention = sizes[at.HEADS] * sizes[at.HEAD]
+    layer, window, columns = sizes[at.LAYER], sizes[at.WINDOW], own * sizes[at.FRAMES]
+    rows, joined = (3 * attention + WIDE - 1) // WIDE * WIDE, hidden + attention
+    _remember(sizes, memory, features, before)
+    _window(sizes, memory, 0, SHARED, sizes[at.SHARED_WINDOW])
+    shared = SHARED * sizes[at.FRAMES]
+    dense(weights, sizes[at.SHARED_LAYER], memory, sizes[at.SHARED_WINDOW], shared, memory, sizes[at.BASE], hidden)
+    for leg in range(legs):
+        if not seen[leg]:
+            continue
+        _window(sizes, memory, SHARED + leg * own, own, window)
+        copy_lanes(memory, sizes[at.BASE], memory, layer, hidden)
+        for row in range(0, hidden, WIDE):
+            add_wide(weights, sizes[at.OWN_LAYER] + row * columns, memory, window, columns, memory, layer + row)
+        relu(memory, layer, hidden)
+        x = sizes[at.JOINED] + leg * joined
+        dense(weights, sizes[at.HIDDEN_LAYER], memory, layer, hidden, memory, x, hidden)
+        relu(memory, x, hidden)
+    if attention > 0:
+        for leg in range(legs):
+            if seen[leg]:
+                x, to = sizes[at.JOINED] + leg * joined, sizes[at.LOOKS] + leg * rows
+                dense(weights, sizes[at.LOOK_LAYER], memory, x, hidden, memory, to, rows)
+        for leg in range(legs):
+            if seen[leg]:
+                _look(sizes, memory, leg, seen)
+    for leg in range(legs):
+        for axis in range(3):
+            out[6 * leg + axis] = features[SHARED + PER_LEG * leg + VELOCITY + axis]
+        if seen[leg]:
+            x = sizes[at.JOINED] + leg * joined
+            dense(weights, sizes[at.MIX_LAYER], memory, x, joined, memory, layer, mlp)
+            relu(memory, layer, mlp)
+            _read_out(sizes, weights, memory, leg, out)
+    raw, low, span = sizes[at.RAW], weights[sizes[at.BOUNDS]], weights[sizes[at.BOUNDS] + 1]
+    for k in range(raw, raw + 3 * legs, 16):
+        store(memory, k, sigmoid16(load16(memory, k)))
+    for leg in range(legs):
+        for axis in range(3):
+            out[6 * leg + 3 + axis] = low + span * (memory[raw + 3 * leg + axis] if seen[leg] else np.float32(1.0))
+
+
+@compiled(f"void({_I1}, {_F1})")
+def leg_reset(sizes: IntArray, memory: Floats) -> None:
+    """Forget everything, as before the first sample of a log."""
+    memory[_BEGUN] = _ZERO
+
+
+@compiled(f"void({_I1}, {_F1}, {_B1}, float64[::1])")
+def leg_attention_into(sizes: IntArray, memory: Floats, seen: BoolArray, out: Array) -> None:
+    """How much each leg looked at each other in the last step, averaged over heads: the first L L numbers of out."""
+    legs, heads = sizes[at.LEGS], sizes[at.HEADS]
+    lanes = (legs + LEG_LANES - 1) // LEG_LANES * LEG_LANES
+    if sizes[at.HEAD] == 0:
+        return
+    for leg in range(legs):
+        for other in range(legs):
+            summed = 0.0
+            for h in range(heads):
+                summed += memory[sizes[at.SHARES] + (leg * heads + h) * lanes + other]
+            out[leg * legs + other] = summed / heads if seen[leg] else 0.0

@@ -1,0 +1,123 @@
+"""`gait-legs` as one buffer of numbers and one of sizes: what the compiled `gait.runtime.leg_network` steps with.
+
+The normaliser is folded into the first layer, which is cut in two: what all legs share is worked out once. The scale of
+the scores is in the queries, and the reach of a correction in the last layer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.nets.architecture import LegsArchitecture
+from gait.nets.leg_features import SHARED
+from gait.nets.model import Model
+from gait.nets.shapes import OUTPUTS
+from gait.runtime.network_pack import WIDE, Buffer, Floats, Packed, aligned, padded
+
+REACH = 0.1
+"""How far one unit of the network's output shifts a velocity, m/s; as in `gait.nets.legs`, which needs torch."""
+LEG_LANES, HEAD_LANES = 4, 16
+"""Legs in a row of scores, and numbers of a head, are padded to multiples of these."""
+
+# Places in `sizes`. First what the network is; widths are padded.
+(
+    LEGS, FRAMES, STRIDE, OWN, HIDDEN, HEADS, HEAD, MLP, ROWS,
+    # Where things begin in `weights`.
+    SHARED_LAYER, OWN_LAYER, HIDDEN_LAYER, LOOK_LAYER, MIX_LAYER, OUTPUT_LAYER, BOUNDS,
+    # Where things begin in `memory`; two numbers at its start tell whether there was a sample, and its place.
+    RING, SHARED_WINDOW, WINDOW, BASE, LAYER, JOINED, LOOKS, SHARES, RAW, MEMORY,
+    # Which of a leg's nine numbers the network reads.
+    COLUMNS,
+) = range(27)  # fmt: skip
+
+
+class LegParts(NamedTuple):
+    """The arrays of a step in double precision, each layer as offset (rows, 1) and matrix side by side."""
+
+    shared: Array
+    """From the frames of what all legs share (H, 1 + 6 frames)."""
+    own: Array
+    """From the frames of a leg's own numbers, without offset (H, own frames)."""
+    hidden: Array
+    """(H, 1 + H)."""
+    look: Array
+    """Queries, keys and values (3, heads, head_width, 1 + H)."""
+    mix: Array
+    """(mlp, 1 + H + attention_width)."""
+    output: Array
+    """Log-std before its bounds, then the shift of the velocity, if the network has one (3 or 6, 1 + mlp)."""
+
+
+def leg_parts(model: Model) -> LegParts:
+    """What a step needs, from a model of `gait-legs`."""
+    a = model.architecture
+    assert isinstance(a, LegsArchitecture)
+    w = {name: np.asarray(array, dtype=np.float64) for name, array in model.weights.items()}
+
+    def layer(name: str) -> Array:
+        return np.concatenate([w[f"{name}.bias"][:, None], w[f"{name}.weight"]], axis=1)
+
+    frames = w["frames.weight"].reshape(a.hidden, a.frames, a.token) / w["std"]
+    offset = w["frames.bias"] - frames.sum(1) @ w["mean"]
+    shared, own = frames[..., :SHARED].reshape(a.hidden, -1), frames[..., SHARED:].reshape(a.hidden, -1)
+    look = np.zeros((3, a.heads, a.head_width, 1 + a.hidden))
+    if a.attention_width:
+        look = np.stack([layer(name) for name in ("query", "key", "value")]).reshape(look.shape)
+        look[0] /= np.sqrt(a.head_width)
+    output = layer("output")
+    output[OUTPUTS:] *= REACH
+    return LegParts(np.concatenate([offset[:, None], shared], axis=1), own, layer("hidden"), look, layer("mix"), output)
+
+
+def pack_legs(model: Model) -> Packed:
+    """Lay a model out for `gait.runtime.leg_network.leg_step`."""
+    a, p = model.architecture, leg_parts(model)
+    assert isinstance(a, LegsArchitecture)
+    hidden, mlp, head = padded(a.hidden), padded(a.mlp), padded(a.head_width, HEAD_LANES)
+    sizes = np.zeros(COLUMNS, dtype=np.int64)
+    sizes[: ROWS + 1] = a.legs, a.frames, a.stride, len(a.leg_columns), hidden, a.heads, head, mlp, len(p.output)
+    buffer, memory = Buffer(), Buffer()
+
+    def blocks(matrix: Array) -> int:
+        start = buffer.used
+        for first in range(0, len(matrix), WIDE):
+            buffer.columns(matrix[first : first + WIDE], WIDE)
+        return start
+
+    def widened(matrix: Array, inputs: int, to: int) -> Array:
+        """With columns of zeros, so that the padding of what comes in says nothing."""
+        return np.insert(matrix, [1 + inputs] * (to - inputs), 0.0, axis=1)
+
+    look = np.pad(p.look, ((0, 0), (0, 0), (0, head - a.head_width), (0, 0))).reshape(-1, 1 + a.hidden)
+    heads = np.pad(p.mix[:, 1 + a.hidden :].reshape(a.mlp, a.heads, -1), ((0, 0), (0, 0), (0, head - a.head_width)))
+    mix = np.concatenate([widened(p.mix[:, : 1 + a.hidden], a.hidden, hidden), heads.reshape(a.mlp, -1)], axis=1)
+    sizes[[SHARED_LAYER, OWN_LAYER]] = blocks(p.shared), blocks(p.own)
+    sizes[HIDDEN_LAYER] = blocks(widened(p.hidden, a.hidden, hidden))
+    sizes[LOOK_LAYER] = blocks(widened(look, a.hidden, hidden)) if head else buffer.used
+    sizes[MIX_LAYER] = blocks(mix)
+    sizes[OUTPUT_LAYER] = buffer.columns(np.pad(p.output[:, 1:], ((0, 0), (0, mlp - a.mlp))).reshape(-1, 1), 0)
+    buffer.columns(p.output[:, :1], 0)
+    bounds = np.array([[a.log_std_min], [a.log_std_max - a.log_std_min]])
+    sizes[BOUNDS] = buffer.columns(bounds, 0)
+    memory.take(2)
+    sizes[RING] = memory.take((a.lags[-1] + 1) * (SHARED + a.legs * len(a.leg_columns)))
+    sizes[SHARED_WINDOW], sizes[WINDOW] = memory.take(a.frames * SHARED), memory.take(a.frames * len(a.leg_columns))
+    sizes[BASE], sizes[LAYER] = memory.take(hidden), memory.take(max(hidden, mlp))
+    sizes[JOINED] = memory.take(a.legs * (hidden + a.heads * head))
+    sizes[LOOKS] = memory.take(a.legs * look_rows(a.heads, head))
+    sizes[SHARES], sizes[RAW] = memory.take(a.legs * a.heads * padded(a.legs, LEG_LANES)), memory.take(3 * a.legs)
+    sizes[MEMORY] = memory.used
+    return Packed(np.concatenate([sizes, np.array(a.leg_columns, dtype=np.int64)]), aligned(buffer.joined()))
+
+
+def look_rows(heads: int, head: int) -> int:
+    """Rows of queries, keys and values of a leg, padded to whole blocks."""
+    return padded(3 * heads * head)
+
+
+def new_leg_memory(packed: Packed) -> Floats:
+    """What the network carries from one sample to the next, and room to work in; as before the first sample."""
+    return aligned(np.zeros(packed.sizes[MEMORY], dtype=np.float32))

@@ -1,0 +1,426 @@
+"""`gait-legs` in the estimator: the compiled network says what torch says, and its legs are weighed as written."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+import gait
+from gait import Estimator, GaitError, Log, Robot, lie
+from gait.filters import InvariantEKF
+from gait.filters.params import Options
+from gait.nets import Model
+from gait.nets.architecture import LegsArchitecture
+from gait.nets.build import build, network_of, weights_of
+from gait.nets.leg_features import PER_LEG, SHARED
+from gait.nets.legs import REACH, LegsNet
+from gait.runtime import leg_pack
+from gait.runtime.leg_fusion import WORK, fuse_legs
+from gait.runtime.leg_network import leg_attention_into, leg_reset, leg_step
+from gait.runtime.leg_network_numpy import NumpyLegs
+from gait.runtime.leg_pack import new_leg_memory, pack_legs
+from gait.train.validate import predict
+
+SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.npz"
+LEGS = ("FR", "FL", "RR", "RL")
+VARIANTS: list[dict[str, Any]] = [
+    {},
+    {"legs": 2},
+    {"targets": False},
+    {"legs": 6, "position": False, "correction": False},
+    {"head_width": 0},
+    {"frames": 1, "hidden": 70, "mlp": 20, "heads": 3, "head_width": 5},
+    {"frames": 3, "stride": 3, "hidden": 10, "mlp": 100, "heads": 1, "head_width": 40},
+]
+
+
+def legs_model(seed: int = 0, **values: Any) -> Model:
+    """A network far from its initialisation, on numbers of the size that features have."""
+    a = LegsArchitecture(**values)
+    torch.manual_seed(seed)
+    net = build(a, np.full(a.token, 0.1), np.linspace(0.5, 2.0, a.token))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(torch.randn_like(parameter) * (0.3 if parameter.ndim == 1 else 0.1))
+    names = LEGS if a.legs == 4 else tuple(f"leg{i}" for i in range(a.legs))
+    joints = tuple(f"{leg}_{joint}_joint" for leg in names for joint in ("hip", "thigh", "calf"))
+    return Model(a, weights_of(net), "go1", names, joints, 500.0)
+
+
+def sober_model(**values: Any) -> Model:
+    """One whose legs say what they measure, all equally sure: to within 0.1 m/s."""
+    model = legs_model(**values)
+    weights = {name: np.array(array) for name, array in model.weights.items()}
+    weights["output.weight"][:] = 0.0
+    weights["output.bias"][:] = 0.0
+    low, high = model.architecture.log_std_min, model.architecture.log_std_max
+    share = (np.log(0.1) - low) / (high - low)
+    weights["output.bias"][:3] = np.log(share / (1.0 - share))
+    return replace(model, weights=weights)
+
+
+def torch_legs(model: Model, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Velocity and log-std (T, L, 6), and attention averaged over heads (T, L, L)."""
+    net = network_of(model)
+    assert isinstance(net, LegsNet)
+    with torch.no_grad():
+        velocity, log_std, attention = net.legs(torch.from_numpy(features.astype(np.float32))[None])
+    looks = np.zeros((len(features), 0, 0)) if attention is None else attention[0].mean(1).numpy()
+    return torch.cat([velocity, log_std], -1)[0].numpy(), looks
+
+
+def stepped(model: Model, features: np.ndarray, seen: np.ndarray, before: np.ndarray) -> list[np.ndarray]:
+    """The same by the compiled step, and by its twin."""
+    legs, packed, twin = model.architecture.legs, pack_legs(model), NumpyLegs(model)
+    memory, out, looks = new_leg_memory(packed), np.zeros(6 * legs, np.float32), np.zeros(legs * legs)
+    rows: list[list[np.ndarray]] = [[], [], [], []]
+    for x, now, then in zip(features, seen, before, strict=True):
+        leg_step(packed.sizes, packed.weights, memory, x, now, then, out)
+        leg_attention_into(packed.sizes, memory, now, looks)
+        said = twin.step(x, now, then)
+        for row, values in zip(
+            rows, (out.reshape(-1, 6), looks.reshape(legs, -1), said, twin.attention()), strict=True
+        ):
+            row.append(np.array(values))
+    return [np.array(row) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    return Log.load(SAMPLE).slice(0.0, 3.0)
+
+
+def error(trajectory: gait.Trajectory, log: Log) -> float:
+    return float(np.sqrt(np.square(trajectory.vel_b - log.vel_b).sum(1).mean()))
+
+
+def feed(estimator: Estimator, log: Log, **flags: Any) -> list[gait.State]:
+    estimator.start_as(log, "truth")
+    return [estimator.update(*row, **flags) for row in log.rows()]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+def test_steps_equal_the_torch_network(variant: dict[str, Any]) -> None:
+    model = legs_model(**variant)
+    legs = model.architecture.legs
+    features = np.random.default_rng(1).normal(size=(40, SHARED + PER_LEG * legs)).cumsum(0) / 5.0
+    every = np.ones((40, legs), dtype=bool)
+    truth, attention = torch_legs(model, features)
+    said, looks, twin, twin_looks = stepped(model, features, every, every)
+    assert truth[..., 3:].std((0, 1)).min() > 0.01  # it does not say the same whatever it sees
+    assert np.abs(said - truth).max() < 1e-5 and np.abs(twin - truth).max() < 1e-5
+    if attention.size:
+        assert np.abs(looks - attention).max() < 1e-5 and np.abs(twin_looks - attention).max() < 1e-5
+
+
+def test_a_hidden_leg_is_as_one_that_the_robot_does_not_have() -> None:
+    model, fewer = legs_model(), legs_model(legs=3)
+    features = np.random.default_rng(1).normal(size=(30, SHARED + PER_LEG * 4)).cumsum(0) / 5.0
+    seen = np.tile([True, False, True, True], (30, 1))
+    three = np.delete(features, np.arange(SHARED + PER_LEG, SHARED + 2 * PER_LEG), axis=1)
+    truth, attention = torch_legs(fewer, three)
+    said, looks, twin, twin_looks = stepped(model, features, seen, seen)
+    for out, found in ((said, looks), (twin, twin_looks)):
+        assert np.abs(out[:, [0, 2, 3]] - truth).max() < 1e-5
+        assert np.abs(found[:, [0, 2, 3]][:, :, [0, 2, 3]] - attention).max() < 1e-5
+        assert (found[:, 1] == 0.0).all() and (found[:, :, 1] == 0.0).all()
+        assert np.allclose(out[:, 1, 3:], model.architecture.log_std_max)  # type: ignore[attr-defined]
+
+
+def test_a_leg_that_comes_back_has_no_past_and_so_has_a_log() -> None:
+    model = legs_model()
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(30, SHARED + PER_LEG * 4)).cumsum(0) / 5.0
+    seen = np.ones((30, 4), dtype=bool)
+    seen[:20, 1] = False
+    before = np.concatenate([seen[:1], seen[:-1]])
+    own = slice(SHARED + PER_LEG, SHARED + 2 * PER_LEG)
+    as_if = features.copy()
+    as_if[:20, own] = features[20, own]
+    truth, _ = torch_legs(model, as_if)
+    said, _, twin, _ = stepped(model, features, seen, before)
+    assert np.abs(said[20:] - truth[20:]).max() < 1e-5 and np.abs(twin[20:] - truth[20:]).max() < 1e-5
+    packed, out = pack_legs(model), np.zeros(24, np.float32)
+    memory, everything = new_leg_memory(packed), np.ones(4, dtype=bool)
+    for x in rng.normal(size=(20, features.shape[1])):
+        leg_step(packed.sizes, packed.weights, memory, x, everything, everything, out)
+    leg_reset(packed.sizes, memory)
+    leg_step(packed.sizes, packed.weights, memory, features[0], everything, everything, out)
+    assert np.abs(out.reshape(4, 6) - torch_legs(model, features[:1])[0][0]).max() < 1e-5
+
+
+def test_what_the_packing_knows_of_the_network_is_still_so() -> None:
+    assert leg_pack.REACH == REACH
+
+
+def fused(log: Log, robot: Robot, said: np.ndarray, options: Options, used: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The filter and the fusion of legs, written down once more: velocity, combined velocity and its log-std."""
+    R_bi, arm = lie.rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
+    R_wb = lie.rotation_from_quat(log.quat_wb_wxyz[0])
+    ekf = InvariantEKF()
+    ekf.reset(
+        R_wb @ R_bi, vel_w=log.vel_w[0] + R_wb @ np.cross(R_bi @ log.gyro[0], arm), pos_w=log.pos_w[0] + R_wb @ arm
+    )
+    R, x, b, P = ekf.arrays[:4]
+    d, p_d, rows = 0.003, 0.003**2, []
+    for k in range(1, len(log)):
+        ekf.propagate(log.gyro[k], log.accel[k], log.t[k] - log.t[k - 1])
+        w, base = R_bi @ (log.gyro[k] - b[0]), R @ R_bi.T
+        v = base.T @ x[0] - np.cross(w, arm)
+        pv = np.diag(base.T @ P[3:6, 3:6] @ base)
+        a = R_bi @ (log.accel[k] - b[1]) + base.T @ [0.0, 0.0, options.gravity] - np.cross(w, v)
+        z = said[k, used, :3].astype(np.float64)
+        r = np.exp(2.0 * said[k, used, 3:].astype(np.float64)) * options.leg_inflation**2
+        far = np.mean((z + d * a - v) ** 2 / (pv + r), axis=1) / options.leg_guard**2
+        r = r * np.maximum(far, 1.0)[:, None]
+        s = (1.0 / r).sum(0)
+        mean = (z / r).sum(0) / s
+        for j in range(3):
+            h = -a[j]
+            gain = p_d * h / (h * h * p_d + 1.0 / s[j] + pv[j])
+            d += gain * (mean[j] + d * a[j] - v[j])
+            p_d *= 1.0 - gain * h
+        ekf.correct_velocity(R_bi.T @ (mean + d * a + np.cross(w, arm)), R_bi.T @ np.diag(1.0 / s) @ R_bi)
+        w, base = R_bi @ (log.gyro[k] - b[0]), R @ R_bi.T
+        rows.append([base.T @ x[0] - np.cross(w, arm), mean, -0.5 * np.log(s)])
+    velocity, mean_rows, log_std = np.array(rows).swapaxes(0, 1)
+    return velocity, mean_rows, log_std
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["level IMU", "turned IMU"])
+def test_legs_are_weighed_as_it_is_written(log: Log, tmp_path: Path, turned: bool) -> None:
+    robot, part = Robot.load("go1"), log.slice(0.0, 1.0)
+    if turned:
+        tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+        tree["imu"]["quat_wxyz"] = [float(np.sqrt(0.5)), 0.0, 0.0, float(np.sqrt(0.5))]
+        (tmp_path / "turned.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
+        robot = Robot.load(tmp_path / "turned.yaml")
+        R_bi = lie.rotation_from_quat(robot.imu_quat_wxyz)
+        part = part.replace(gyro=part.gyro @ R_bi, accel=part.accel @ R_bi)
+    model = legs_model()
+    options = Options(leg_inflation=1.5, leg_guard=2.0)
+    estimator = Estimator.load(robot, model, options=options, attention=True)
+    trajectory, details = estimator.run_with_details(part)
+    truth, attention = torch_legs(model, model.features(part, robot))
+    assert details.legs is not None and details.attention is not None
+    np.testing.assert_allclose(details.legs[0], truth[..., :3], atol=1e-5)
+    np.testing.assert_allclose(np.log(details.legs[1]), truth[..., 3:], atol=1e-5)
+    np.testing.assert_allclose(details.attention, attention, atol=1e-5)
+    said = np.concatenate([details.legs[0], np.log(details.legs[1])], -1)
+    velocity, mean, log_std = fused(part, robot, said, options, np.ones(4, dtype=bool))
+    np.testing.assert_allclose(details.predicted[0][1:], mean, atol=1e-5)
+    np.testing.assert_allclose(np.log(details.predicted[1][1:]), log_std, atol=1e-5)
+    np.testing.assert_allclose(trajectory.vel_b[1:], velocity, atol=1e-6)
+
+
+def test_a_loop_of_updates_gives_the_bits_of_run(log: Log) -> None:
+    estimator = Estimator.load("go1", sober_model(), attention=True)
+    trajectory, details = estimator.run_with_details(log)
+    states = feed(estimator, log)
+    for name in ("vel_w", "vel_b", "pos_w", "quat_wb_wxyz", "vel_cov", "pose_cov", "gyro_bias", "accel_bias"):
+        assert np.array_equal([getattr(state, name) for state in states], getattr(trajectory, name)), name
+    assert [state.health.bits for state in states] == trajectory.health.tolist()
+    assert details.legs is not None and details.attention is not None
+    for state, velocity, std, looks in zip(states, *details.legs, details.attention, strict=True):
+        assert state.legs is not None and state.attention is not None
+        assert np.array_equal(state.legs[0], velocity) and np.array_equal(state.legs[1], std)
+        assert np.array_equal(state.attention, looks) and state.attention.shape == (4, 4)
+    assert Estimator.load("go1", attention=True).run_with_details(log.slice(0.0, 0.1))[1].legs is None
+
+
+NUMPY_RUN = """
+import sys
+import numpy as np
+from gait import Estimator, Log
+trajectory, details = Estimator.load("go1", sys.argv[1], attention=True).run_with_details(Log.load(sys.argv[2]))
+np.save(sys.argv[3], np.hstack([trajectory.vel_w, trajectory.pos_w, details.attention.reshape(-1, 16)]))
+assert "numba" not in sys.modules and "torch" not in sys.modules
+"""
+
+
+def test_numpy_gives_the_same_without_numba(log: Log, tmp_path: Path) -> None:
+    part = log.slice(0.0, 0.2)
+    model, saved, out = (str(tmp_path / name) for name in ("model.safetensors", "part.npz", "out.npy"))
+    legs_model().save(model)
+    part.save(saved)
+    done = subprocess.run(
+        [sys.executable, "-c", NUMPY_RUN, model, saved, out],
+        env={**os.environ, "GAIT_RUNTIME": "numpy"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    trajectory, details = Estimator.load("go1", model, attention=True).run_with_details(part)
+    assert details.attention is not None
+    expected = np.hstack([trajectory.vel_w, trajectory.pos_w, details.attention.reshape(-1, 16)])
+    np.testing.assert_allclose(np.load(out), expected, atol=1e-5)
+
+
+def test_torques_may_come_from_targets_and_are_needed_by_some(log: Log) -> None:
+    estimator = Estimator.load("go1", legs_model(), attention=True)
+    model = legs_model()
+    for part in (log.replace(q_des=None), log.replace(tau=None)):
+        _, details = estimator.run_with_details(part)
+        assert details.legs is not None
+        np.testing.assert_allclose(details.legs[0], torch_legs(model, model.features(part))[0][..., :3], atol=1e-5)
+    bare = log.replace(tau=None, q_des=None)
+    with pytest.raises(GaitError, match="reads joint torques tau, or joint targets q_des"):
+        estimator.run(bare)
+    kinematic = legs_model(targets=False)
+    _, details = Estimator.load("go1", kinematic, attention=True).run_with_details(bare)
+    assert details.legs is not None
+    np.testing.assert_allclose(details.legs[0], torch_legs(kinematic, kinematic.features(bare))[0][..., :3], atol=1e-5)
+    both = Estimator(estimator.robot, estimator._full, "both", without_targets=Estimator.load("go1", kinematic)._full)
+    assert np.array_equal(both.run(bare).vel_w, Estimator.load("go1", kinematic).run(bare).vel_w)
+    assert np.array_equal(both.run(log).vel_w, estimator.run(log).vel_w)
+
+
+def test_a_torque_may_fail_for_a_moment_but_not_for_long(log: Log) -> None:
+    estimator = Estimator.load("go1", sober_model())
+    rows = [row._replace(q_des=None) for row in log.slice(0.0, 0.6).rows()]
+    estimator.start_as(log, "truth")
+    words = []
+    for k, row in enumerate(rows):
+        tau = np.array(row.tau)
+        if 100 <= k < 200:
+            tau[4] = (np.nan, 1e9)[k % 2]
+        words.append(str(estimator.update(row._replace(tau=tau)).health))
+    assert set(words[1:149]) == {"ok"} and set(words[151:200]) == {"leg FL stale"} and set(words[200:]) == {"ok"}
+
+
+def test_a_flagged_leg_is_left_out_and_the_rest_goes_on(log: Log) -> None:
+    robot = Robot.load("go1")
+    part = log.slice(0.0, 1.0)
+    estimator = Estimator.load("go1", legs_model(), attention=True)
+    ok = np.array([True, True, False, True])
+    broken = part.replace(q=np.where(np.arange(12) // 3 == 2, 9.0, part.q))
+    for states in (feed(estimator, part, leg_ok=ok), feed(estimator, broken)):
+        assert str(states[-1].health) == "leg RR stale"
+        said = np.array([np.concatenate([s.legs[0], np.log(s.legs[1])], -1) for s in states])  # type: ignore[index]
+        velocity, mean, _ = fused(part, robot, said, Options(), ok)
+        np.testing.assert_allclose([state.predicted[0] for state in states][1:], mean, atol=1e-5)
+        np.testing.assert_allclose([state.vel_b for state in states][1:], velocity, atol=1e-6)
+        assert all(state.attention[:, 2].max() == 0.0 for state in states)  # type: ignore[index]
+    states = feed(estimator, part, leg_ok=np.zeros(4, dtype=bool))
+    assert "no measurement" in str(states[-1].health) and np.isfinite(states[-1].cov).all()
+
+
+@pytest.mark.parametrize("rate", [1000.0, 400.0, 200.0])
+def test_other_rates_cost_little(log: Log, rate: float) -> None:
+    estimator = Estimator.load("go1", sober_model())
+    other = log.resample(rate)
+    ours, usual = estimator.run(other), estimator.run(log)
+    at = np.interp(log.t, other.t, ours.vel_b[:, 0])
+    assert np.sqrt(np.mean((at - usual.vel_b[:, 0]) ** 2)) < 0.02 and error(ours, other) < 1.3 * error(usual, log)
+
+
+def test_nothing_a_sensor_says_makes_nan_or_raises(log: Log) -> None:
+    estimator = Estimator.load("go1", legs_model(), attention=True)
+    estimator.start_as(log, "truth")
+    rng = np.random.default_rng(0)
+    rubbish = (np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 1e-300, 42.0)
+    t = 0.0
+    for row in log.rows():
+        fields = {name: np.array(getattr(row, name)) for name in ("gyro", "accel", "q", "dq", "q_des", "tau")}
+        for values in fields.values():
+            if rng.random() < 0.1:
+                values[rng.integers(len(values))] = rng.choice(rubbish)
+            elif rng.random() < 0.02:
+                values[:] = rng.choice(rubbish)
+        t += rng.choice([0.002, 0.002, 0.002, 0.0, -0.001, 0.0053, 0.3, -5.0, 1e6])
+        state = estimator.update(row._replace(t=rng.choice([t, t, t, t, np.nan]), **fields))
+        assert state.legs is not None and state.attention is not None
+        parts = (
+            state.vel_b,
+            state.pos_w,
+            state.quat_wb_wxyz,
+            state.cov,
+            *state.predicted,
+            *state.legs,
+            state.attention,
+        )
+        assert all(np.isfinite(part).all() for part in parts) and np.linalg.norm(state.vel_b) < 40.0
+
+
+def test_one_set_of_weights_runs_on_other_robots(log: Log, tmp_path: Path) -> None:
+    """Here one with two legs: as the four-legged one whose other legs are out of use, but for its weight."""
+    tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+    tree["legs"] = {name: tree["legs"][name] for name in ("FR", "RL")}
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump({**tree, "name": "two"}, sort_keys=False))
+    two, columns = Robot.load(tmp_path / "two.yaml"), [0, 1, 2, 9, 10, 11]
+    model = legs_model(targets=False)
+    short = log.slice(0.0, 0.5)
+    names = {"joint_names": two.joint_names, "leg_names": two.leg_names}
+    arrays = {name: getattr(short, name)[:, columns] for name in ("q", "dq", "q_des", "tau")}
+    estimator = Estimator.load(two, model)
+    estimator.start_as(short, "truth")
+    velocity = []
+    for k, row in enumerate(short.rows()):
+        velocity.append(estimator.update(row.t, row.gyro, row.accel, **{n: a[k] for n, a in arrays.items()}).vel_b)
+    ok = np.array([True, False, False, True])
+    expected = [state.vel_b for state in feed(Estimator.load("go1", model), short, leg_ok=ok)]
+    np.testing.assert_allclose(velocity, expected, atol=1e-6)
+    assert estimator._full.shape == (2, 2) and names["leg_names"] == ("FR", "RL")  # type: ignore[attr-defined]
+
+
+def test_a_model_reads_its_features_from_a_log(log: Log) -> None:
+    model = legs_model()
+    _, details = Estimator.load("go1", model).run_with_details(log)
+    features = model.features(log)
+    assert features.shape == (len(log), SHARED + 4 * PER_LEG)
+    backwards = list(reversed(range(12)))
+    shuffled = log.replace(
+        joint_names=tuple(reversed(log.joint_names)),
+        **{name: getattr(log, name)[:, backwards] for name in ("q", "dq", "q_des", "tau")},
+    )
+    assert np.array_equal(model.features(shuffled), features)
+    ((velocity, _),) = predict(network_of(model), [features])
+    # Without the guard of the filter, which is all that it adds to what the network says by itself.
+    unguarded = Estimator.load("go1", model, options=Options(leg_guard=1e6)).run_with_details(log)[1]
+    np.testing.assert_allclose(unguarded.predicted[0][1:], velocity[1:], atol=1e-5)
+    assert not np.allclose(details.predicted[0], velocity, atol=1e-3)
+    with pytest.raises(GaitError, match="runs only on go1"):
+        gait.nets.load_model("gait-0").for_robot(Robot.load("go1"))  # type: ignore[attr-defined]
+
+
+def test_the_delay_of_joints_is_found_and_forgotten_at_a_reset(log: Log) -> None:
+    """A level body that shakes along x, whose two legs tell how fast it was 8 ms ago."""
+    delay, work, measured, predicted = np.array([0.003, 0.003**2]), np.zeros(WORK), np.zeros(6), np.zeros(6, np.float32)
+    x, bias, cov, still = np.zeros((2, 3)), np.zeros((2, 3)), np.eye(15) * 1e-6, np.zeros(3)
+    for t in np.arange(0.0, 4.0, 0.002):
+        x[0, 0] = 0.5 + 0.2 * np.sin(12.0 * t)
+        force = np.array([0.2 * 12.0 * np.cos(12.0 * t), 0.0, 9.81])
+        said = np.array([[x[0, 0] - 0.008 * force[0], 0.0, 0.0, -4.0, -4.0, -4.0]] * 2, dtype=np.float32).ravel()
+        fuse_legs(
+            np.eye(3), x, bias, cov, np.eye(3), still, still, force, -9.81, said, np.ones(2, dtype=bool),
+            np.array([1.0, 9.0]), delay, work, measured, predicted,
+        )  # fmt: skip
+    assert delay[0] == pytest.approx(0.008, abs=2e-4) and delay[1] < 0.001**2
+    assert measured[0] == pytest.approx(x[0, 0], abs=1e-3) and abs(predicted[0] - x[0, 0]) > 5e-3
+    estimator = Estimator.load("go1", sober_model())
+    estimator.run(log)
+    room = estimator._full._room  # type: ignore[attr-defined]
+    assert room.delay[1] < 0.003**2 and room.delay[0] != 0.003
+    estimator.reset()
+    assert room.delay.tolist() == [0.003, 0.003**2]
+
+
+def test_steps_allocate_nothing() -> None:
+    from numba.core.runtime import _nrt_python, rtsys
+
+    _nrt_python.memsys_enable_stats()
+    model = legs_model()
+    packed, out, seen = pack_legs(model), np.zeros(24, np.float32), np.ones(4, dtype=bool)
+    memory, features, counts = new_leg_memory(packed), np.zeros(SHARED + 4 * PER_LEG), []
+    for _ in range(3):
+        before = rtsys.get_allocation_stats()
+        leg_step(packed.sizes, packed.weights, memory, features, seen, seen, out)
+        after = rtsys.get_allocation_stats()
+        counts.append((after.alloc - before.alloc, after.free - before.free))
+    # Handing seven arrays over is all, and they are given back.
+    assert set(counts) == {counts[0]} and counts[0][0] == counts[0][1] <= 7
