@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gait import Estimator, Log, Robot
+from gait import Estimator, Log, Robot, Trajectory, open_log
 from gait.cli import main
 from gait.errors import GaitError
 from gait.health import Health
@@ -176,7 +176,7 @@ def test_ctrl_c_leaves_a_recording_of_everything(story: Story) -> None:
     with story.record.open("rb") as file:
         opened = reader.make_reader(file)
         recorded = [message.data for _, channel, message in opened.iter_messages(topics=["/odom"])]
-        assert opened.get_summary().statistics.message_count == 2 * len(story.odometry)
+        assert opened.get_summary().statistics.message_count == 5 * len(story.odometry)
     # A file is read in the order of its stamps, and so were these sent.
     assert recorded == story.odometry
 
@@ -307,6 +307,11 @@ def test_a_log_is_played_and_recorded(log: Log, tmp_path: Path, capsys: pytest.C
         recorded = [message.data for _, _, message in reader.make_reader(file).iter_messages(topics=["/odom"])]
     offline = Estimator.load("go1").run(short, "gravity")
     assert np.allclose([numbers(message)[1][TWIST : TWIST + 3] for message in recorded], offline.vel_b, atol=1e-9)
+    assert open_log(record).replace(t=short.t).q.tolist() == short.q.tolist()
+    assert main(["run", str(record), "--start", "gravity", "--out", str(tmp_path / "again"), "--truth", "none"]) == 0
+    again = Trajectory.load(tmp_path / "again/trajectory.csv")
+    assert np.allclose(again.vel_b, offline.vel_b, atol=1e-6), "a recording can be run again"
+    capsys.readouterr()
     assert main(words) == 1, "a recording is not overwritten"
     assert f"{record} exists" in capsys.readouterr().err
 

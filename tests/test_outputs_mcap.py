@@ -8,6 +8,7 @@ from log_samples import make_trajectory
 
 from gait import Estimator, Log, Robot
 from gait.errors import GaitError
+from gait.outputs import inputs
 from gait.outputs.odometry import SCHEMAS, WIDTH, Converter, Encoder
 from gait.samples import SAMPLE
 
@@ -55,7 +56,7 @@ def test_messages_are_those_of_an_independent_encoder(names: tuple[str, str], st
 
 
 def test_the_definitions_in_a_file_are_those_of_ros(store: "rosbags.store.Typestore") -> None:
-    for kind, text in SCHEMAS.items():
+    for kind, text in (SCHEMAS | inputs.SCHEMAS).items():
         parsed = rosbags.get_types_from_msg(text, kind)
         assert len(parsed) == text.count("MSG:") + 1
         for name, definition in parsed.items():

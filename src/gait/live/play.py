@@ -24,6 +24,7 @@ from gait.live.dds import Node
 from gait.live.go1 import LOW_CMD, LOW_STATE, PORT
 from gait.live.sources import UNITREE_JOINTS
 from gait.log import Log
+from gait.outputs.inputs import encode_imu, encode_joints
 from gait.sample import Sample
 
 NS = 1_000_000_000
@@ -43,35 +44,6 @@ class FakeRobot(Protocol):
 
     def close(self) -> None:
         """Let go of sockets and the like."""
-
-
-def encode_imu(ns: int, gyro: Array, accel: Array) -> bytes:
-    """sensor_msgs/Imu without orientation."""
-    values = np.zeros(37)
-    values[4], values[13:16], values[25:28] = -1.0, gyro, accel
-    # An empty frame_id ends at 13 bytes; numbers begin at the next multiple of eight.
-    return _LITTLE + struct.pack("<iII4x", *divmod(ns, NS), 1) + values.tobytes()
-
-
-def encode_joints(ns: int, names: Sequence[str], *values: Array) -> bytes:
-    """sensor_msgs/JointState of position, velocity and effort, as many as there are."""
-    data = bytearray(_LITTLE + struct.pack("<iIIx", *divmod(ns, NS), 1))
-
-    def align(size: int) -> None:
-        data.extend(b"\0" * (-(len(data) - 4) % size))
-
-    align(4)
-    data += struct.pack("<I", len(names))
-    for name in names:
-        align(4)
-        data += struct.pack("<I", len(name) + 1) + name.encode() + b"\0"
-    for one in (*values, *[np.empty(0)] * (3 - len(values))):
-        align(4)
-        data += struct.pack("<I", len(one))
-        if len(one):
-            align(8)
-            data += np.asarray(one, dtype="<f8").tobytes()
-    return bytes(data)
 
 
 def encode_low_state(row: Sample, tick: int = 0) -> bytes:

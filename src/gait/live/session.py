@@ -17,6 +17,7 @@ from gait.live.dds import Writer
 from gait.live.monitor import Line, Monitor
 from gait.live.pairing import NS, Arrival
 from gait.live.sources import Source
+from gait.outputs.inputs import InputRecorder
 from gait.outputs.mcap import McapRecorder
 from gait.outputs.odometry import Converter, Encoder
 from gait.outputs.view import View
@@ -49,10 +50,12 @@ class OdometrySink:
         odometry: Writer | None = None,
         transform: Writer | None = None,
         recorder: McapRecorder | None = None,
+        joint_names: Sequence[str] = (),
     ) -> None:
-        """Take whatever there is to write to."""
+        """Take whatever there is to write to; names are those of the samples, which are recorded as well."""
         self._converter, self._encoder = converter, encoder
         self._odometry, self._transform, self._recorder = odometry, transform, recorder
+        self._inputs = None if recorder is None else InputRecorder(recorder, joint_names)
 
     def put(self, arrival: Arrival, state: State) -> None:
         """Send it, then record it."""
@@ -65,6 +68,8 @@ class OdometrySink:
             self._transform.write(transform)
         if self._recorder is not None:
             self._recorder.write_messages(arrival.ns, odometry, transform)
+        if self._inputs is not None:
+            self._inputs.write(arrival.ns, arrival.sample)
 
     def close(self) -> None:
         """Complete the file."""

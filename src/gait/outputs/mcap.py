@@ -63,11 +63,8 @@ class McapRecorder:
             raise GaitError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
         self._writer = Writer(self._file, chunk_size=CHUNK)
         self._writer.start(profile="ros2", library=f"gait {__version__}")
-        channels = {}
-        for topic, kind in _TOPICS.items():
-            schema = self._writer.register_schema(kind, "ros2msg", SCHEMAS[kind].encode())
-            channels[topic] = self._writer.register_channel(topic, "cdr", schema)
-        self._odometry, self._transform = channels["/odom"], channels["/tf"]
+        self._kinds: dict[str, int] = {}
+        self._odometry, self._transform = (self.channel(topic, kind, SCHEMAS[kind]) for topic, kind in _TOPICS.items())
         about = {"robot": robot, "method": method, "source": source, "frame": self._encoder.frame}
         self._writer.add_metadata("gait", {**about, "version": __version__})
 
@@ -77,14 +74,25 @@ class McapRecorder:
 
     def write_messages(self, ns: int, odometry: bytes, transform: bytes) -> None:
         """Write messages that are encoded already."""
+        self.write_to(self._odometry, ns, odometry)
+        self.write_to(self._transform, ns, transform)
+        self.count += 1
+
+    def channel(self, topic: str, kind: str, definition: str) -> int:
+        """Begin a topic of messages of some type, and give the number to write to."""
+        if kind not in self._kinds:
+            self._kinds[kind] = self._writer.register_schema(kind, "ros2msg", definition.encode())
+        number: int = self._writer.register_channel(topic, "cdr", self._kinds[kind])
+        return number
+
+    def write_to(self, channel: int, ns: int, message: bytes) -> None:
+        """Write a message of any topic."""
         # The format has no time before 1970.
         time = max(ns, 0)
         try:
-            self._writer.add_message(self._odometry, time, odometry, time, self.count)
-            self._writer.add_message(self._transform, time, transform, time, self.count)
+            self._writer.add_message(channel, time, message, time, self.count)
         except OSError as error:
             raise GaitError(f"cannot write {self.path}: {(error.strerror or str(error)).lower()}") from None
-        self.count += 1
 
     def close(self) -> None:
         """Write what is left, and the index."""

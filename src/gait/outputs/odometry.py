@@ -103,7 +103,7 @@ class Converter:
         rows[:, [TWIST_COV + 21, TWIST_COV + 28, TWIST_COV + 35]] = self._variance
 
 
-_HEADER = """\
+HEADER = """\
 ================================================================================
 MSG: std_msgs/Header
 builtin_interfaces/Time stamp
@@ -113,14 +113,14 @@ MSG: builtin_interfaces/Time
 int32 sec
 uint32 nanosec
 """
-_VECTOR = """\
+VECTOR = """\
 ================================================================================
 MSG: geometry_msgs/Vector3
 float64 x
 float64 y
 float64 z
 """
-_QUATERNION = """\
+QUATERNION = """\
 ================================================================================
 MSG: geometry_msgs/Quaternion
 float64 x
@@ -135,7 +135,7 @@ std_msgs/Header header
 string child_frame_id
 geometry_msgs/PoseWithCovariance pose
 geometry_msgs/TwistWithCovariance twist
-{_HEADER}================================================================================
+{HEADER}================================================================================
 MSG: geometry_msgs/PoseWithCovariance
 geometry_msgs/Pose pose
 float64[36] covariance
@@ -148,7 +148,7 @@ MSG: geometry_msgs/Point
 float64 x
 float64 y
 float64 z
-{_QUATERNION}================================================================================
+{QUATERNION}================================================================================
 MSG: geometry_msgs/TwistWithCovariance
 geometry_msgs/Twist twist
 float64[36] covariance
@@ -156,7 +156,7 @@ float64[36] covariance
 MSG: geometry_msgs/Twist
 geometry_msgs/Vector3 linear
 geometry_msgs/Vector3 angular
-{_VECTOR}""",
+{VECTOR}""",
     "tf2_msgs/msg/TFMessage": f"""\
 geometry_msgs/TransformStamped[] transforms
 ================================================================================
@@ -164,10 +164,10 @@ MSG: geometry_msgs/TransformStamped
 std_msgs/Header header
 string child_frame_id
 geometry_msgs/Transform transform
-{_HEADER}================================================================================
+{HEADER}================================================================================
 MSG: geometry_msgs/Transform
 geometry_msgs/Vector3 translation
 geometry_msgs/Quaternion rotation
-{_VECTOR}{_QUATERNION}""",
+{VECTOR}{QUATERNION}""",
 }
 """What a file says about each type: its definition and those of its parts, as ROS 2 writes them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ EXTRA = "view"
 """What to install for it."""
 RATE = 50.0
 """Frames a second: more than an eye follows, and a tenth of the data."""
+SHOWN_WAY = 1200
+"""Points of the way behind a robot that runs: all of it would be sent again and again."""
 AXES = ("forward", "left", "up")
 ESTIMATE, TRUTH, GROUND = (0, 114, 178), (120, 120, 120), (0, 0, 0)
 """Colours of Okabe and Ito, as in all figures."""
@@ -48,8 +51,9 @@ class View:
             raise need_extra("rerun-sdk", EXTRA) from None
         self._rr: Any = rerun
         self._robot, self._path = robot, path
-        self._way: list[Array] = []
+        self._way: deque[Array] = deque(maxlen=SHOWN_WAY)
         self._start: float | None = None
+        self._frames = 0
         self._rec: Any = rerun.RecordingStream(f"gait {robot.name}")
         try:
             if path is not None:
@@ -69,11 +73,15 @@ class View:
         self._rec.set_time(_TIMELINE, duration=t - self._start)
         self._pose(state.pos_w, state.quat_wb_wxyz, q, state.vel_b)
         self._way.append(np.array(state.pos_w))
-        if len(self._way) % int(RATE) == 0:
+        self._frames += 1
+        if self._frames % int(RATE) == 0:
             self._line("world/way/estimate", np.array(self._way), ESTIMATE)
+        vel_b, std = state.vel_b, state.vel_b_std
         for i, axis in enumerate(AXES):
-            self._rec.log(f"velocity/{axis}/estimate", self._rr.Scalars(state.vel_b[i]))
-            self._rec.log(f"std/{axis}", self._rr.Scalars(state.vel_b_std[i]))
+            self._rec.log(f"velocity/{axis}/estimate", self._rr.Scalars(vel_b[i]))
+            self._rec.log(f"velocity/{axis}/upper", self._rr.Scalars(vel_b[i] + 2.0 * std[i]))
+            self._rec.log(f"velocity/{axis}/lower", self._rr.Scalars(vel_b[i] - 2.0 * std[i]))
+            self._rec.log(f"std/{axis}", self._rr.Scalars(std[i]))
         if (attention := state.attention) is not None:
             shares = attention.sum(0)
             for name, share in zip(tokens(self._robot, len(shares)), shares, strict=True):

@@ -65,7 +65,7 @@ class Options(Common):
     child: str = "base_link"
     """Frame of the body."""
     record: Optional[Path] = None  # noqa: UP045
-    """Write odometry and tf to this .mcap file."""
+    """Write odometry, tf and the samples to this .mcap file, which `gait run` reads."""
     view: Optional[tuple[Path, ...]] = None  # noqa: UP045
     """Show the robot in Rerun; with the name of an .rrd file, write that instead."""
     seconds: float = 0.0
@@ -199,7 +199,7 @@ class _Parts:
         if options.record is not None:
             about = {"robot": robot.name, "method": self.estimator.method, "source": self.source.name}
             recorder = McapRecorder(options.record, encoder, **about)
-        sink = OdometrySink(Converter(robot), encoder, odometry, transform, recorder)
+        sink = OdometrySink(Converter(robot), encoder, odometry, transform, recorder, robot.joint_names)
         # First: a control loop waits for odometry, nobody waits for a picture.
         self.sinks.insert(0, sink)
         return sink
@@ -223,5 +223,5 @@ class _Parts:
         if note := getattr(self.source, "note", ""):
             notes.append(f"{note[:1].upper()}{note[1:]}.")
         record = self.options.record
-        following = f"gait info {shlex.quote(str(record))}" if record is not None else ""
+        following = f"gait run {shlex.quote(str(record))}" if record is not None and monitor.samples else ""
         return Outcome(rows, title=self.source.name, notes=notes, wrote=record, next=following)
