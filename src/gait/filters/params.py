@@ -79,9 +79,13 @@ class Options:
     leg_inflation: float = 1.0
     """Factor on the standard deviation that `gait-legs` claims for a leg. It learned behind a filter, so what it claims
     is what a filter should take."""
-    leg_guard: float = 3.0
-    """Standard deviations from the filter's own belief within which a leg is taken at its word; beyond, its variance
-    grows with the square of the distance, so that one leg that is sure and wrong cannot drag the state along."""
+    leg_guard: float = 1.0
+    """Standard deviations of a single sample from the filter's own belief within which a leg is taken at its word.
+    Further out its variance grows with the square of the distance, so that one leg that is sure and wrong cannot drag
+    the state along."""
+    joint_delay: float = 0.004
+    """Seconds by which joints are read later than the IMU, smoothing included; `gait-legs` allows for it. Drives that
+    are polled over a bus are 2 to 8 ms late."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What an estimator with `gait-legs` keeps beside the rest: the robot, its last samples, the features and the delay."""
+"""What an estimator with `gait-legs` keeps beside the rest: the robot, its last samples and the features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gait.arrays import Array
 from gait.filters.params import Options
 from gait.nets.leg_features import BODY, MOTION, PER_LEG, SHARED, Body, Motion, body_of
 from gait.robots import Robot
-from gait.runtime.leg_fusion import DELAY, DELAY_STD, WORK
+from gait.runtime.leg_fusion import INSTANT, WORK
 
 TAU_MARGIN = 3.0
 """A torque that is so many times the joint's limit was not measured but made up by a broken sensor."""
@@ -26,9 +26,7 @@ class LegRoom(NamedTuple):
     """All of it, as views of one buffer."""
 
     settings: Array
-    """Squares of `leg_inflation` and `leg_guard` (2,)."""
-    delay: Array
-    """Mean and variance of the joints' delay (2,)."""
+    """Of `fuse_legs` (4,)."""
     clock: Array
     """When the network took its last sample, and seconds for which a torque is held (2,)."""
     work: Array
@@ -49,7 +47,7 @@ class LegRoom(NamedTuple):
 
 _V, _M = types.float64[::1], types.float64[:, ::1]
 _v, _m = np.zeros(3), np.zeros((3, 3))
-ROOM = types.types.NamedTuple([_V, _V, _V, _V, BODY, MOTION, _M, _V, _M, _V], LegRoom)
+ROOM = types.types.NamedTuple([_V, _V, _V, BODY, MOTION, _M, _V, _M, _V], LegRoom)
 
 
 def count_room(legs: int) -> int:
@@ -61,7 +59,7 @@ def count_room(legs: int) -> int:
 def room_in(floats: Array, start: int, legs: int, mount: Array) -> LegRoom:
     """What is kept from `start` on, as views."""
     s, j = start, 3 * legs
-    settings, delay, clock, work = floats[s : s + 2], floats[s + 2 : s + 4], floats[s + 4 : s + 6], s + 6
+    settings, clock, work = floats[s : s + 4], floats[s + 4 : s + 6], s + 6
     scalars = work + WORK
     begun, motion_work = scalars + 3, scalars + 4
     offsets = motion_work + 24
@@ -83,7 +81,7 @@ def room_in(floats: Array, start: int, legs: int, mount: Array) -> LegRoom:
         floats[begun : begun + 1], floats[motion_work:offsets].reshape(8, 3),
     )  # fmt: skip
     return LegRoom(
-        settings, delay, clock, floats[work : work + WORK], body, motion, floats[gains:age].reshape(3, j),
+        settings, clock, floats[work : work + WORK], body, motion, floats[gains:age].reshape(3, j),
         floats[age:samples], floats[samples:features].reshape(3, SHARED + 3 * j),
         floats[features : features + SHARED + PER_LEG * legs],
     )  # fmt: skip
@@ -98,14 +96,13 @@ def put_robot(floats: Array, start: int, mount: Array, robot: Robot, options: Op
     for ours, theirs in zip(room.body[:4], body[:4], strict=True):
         ours[...] = theirs
     room.gains[...] = robot.kp, robot.kd, robot.torque_limit
-    room.settings[:] = options.leg_inflation**2, options.leg_guard**2
+    room.settings[:] = options.leg_inflation**2, options.leg_guard**2, INSTANT**2, options.joint_delay
     room.clock[1] = hold
     return room_in(floats, start, legs, mount)
 
 
 def forget_legs(room: LegRoom) -> None:
     """As before the first sample."""
-    room.delay[:] = DELAY, DELAY_STD**2
     room.age[:] = NEVER
     room.motion.begun[:] = 0.0
     room.samples[...] = 0.0

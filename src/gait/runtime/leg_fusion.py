@@ -1,9 +1,8 @@
 """From what each leg says to one measurement of the body's velocity, weighed by what each leg is worth.
 
 Two things stand between a network and a filter. One leg that is sure of itself and wrong must not drag the state along:
-the further it lies from where the filter believes to be, the less it counts. And joints are read later than the IMU, by
-milliseconds that nobody tells: on a body that accelerates by `a` a velocity that is late by `d` is short of `d a`, so
-the delay shows itself and is estimated on the way.
+the further it lies from where the filter believes to be, the less it counts. And joints are read later than the IMU: on
+a body that accelerates by `a` a velocity that is late by `d` is short of `d a`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from gait._compile import compiled
 from gait.arrays import Array, BoolArray
 from gait.runtime.buffers import Singles
 
-DELAY, DELAY_STD = 0.003, 0.003
-"""What is believed of the delay of the joints at the start, s."""
+INSTANT = 1.0 / 7.0
+"""Standard deviation of a leg in a single sample, relative to what a filter may believe of errors that last."""
 WORK = 24
 """Numbers of room that `fuse_legs` needs."""
 _V, _M, _S, _B = "float64[::1]", "float64[:, ::1]", "float32[::1]", "boolean[::1]"
@@ -56,10 +55,10 @@ def _believed(
     change[2] -= w0 * velocity[1] - w1 * velocity[0]
 
 
-@compiled(f"void({_M}, {_M}, {_M}, {_M}, {_M}, {_V}, {_V}, {_V}, float64, {_S}, {_B}, {_V}, {_V}, {_V}, {_V}, {_S})")
+@compiled(f"void({_M}, {_M}, {_M}, {_M}, {_M}, {_V}, {_V}, {_V}, float64, {_S}, {_B}, {_V}, {_V}, {_V}, {_S})")
 def fuse_legs(
     turn: Array, x: Array, bias: Array, cov: Array, mount: Array, arm: Array, gyro: Array, accel: Array,
-    gravity: float, said: Singles, seen: BoolArray, settings: Array, delay: Array, work: Array, measured: Array,
+    gravity: float, said: Singles, seen: BoolArray, settings: Array, work: Array, measured: Array,
     predicted: Singles,
 ) -> None:  # fmt: skip
     """One measurement from all legs, at least one of which is seen.
@@ -71,9 +70,8 @@ def fuse_legs(
         gravity: z component in the world.
         said: velocity (3) and log-std (3) of each leg (6 L,).
         seen: legs to use (L,).
-        settings: square of the factor on what legs claim as their std, and of the standard deviations within which a
-            leg is taken at its word (2,).
-        delay: mean and variance of the joints' delay (2,); brought up to now.
+        settings: square of the factor on what legs claim as their std, of the standard deviations within which a leg is
+            taken at its word, and of `INSTANT`; the joints' delay, s (4,).
         work: room (WORK,).
         measured: becomes the velocity of base_link (3) in its own axes and its variances (3).
         predicted: becomes the same before the delay, as velocity (3) and log-std (3).
@@ -89,8 +87,8 @@ def fuse_legs(
         for j in range(3):
             # The log-std is single precision: without a cast so would the square be.
             claimed = settings[0] * math.exp(2.0 * np.float64(said[6 * leg + 3 + j]))
-            off = np.float64(said[6 * leg + j]) + delay[0] * change[j] - velocity[j]
-            far += off * off / (variance[j] + claimed)
+            off = np.float64(said[6 * leg + j]) + settings[3] * change[j] - velocity[j]
+            far += off * off / (variance[j] + settings[2] * claimed)
         far /= 3.0
         less = far / settings[1] if far > settings[1] else 1.0
         for j in range(3):
@@ -100,10 +98,4 @@ def fuse_legs(
     for j in range(3):
         mean, noise = summed[j] / worth[j], 1.0 / worth[j]
         predicted[j], predicted[3 + j] = mean, 0.5 * math.log(noise)
-        off = mean + delay[0] * change[j] - velocity[j]
-        gain = -delay[1] * change[j] / (change[j] * change[j] * delay[1] + noise + variance[j])
-        delay[0] += gain * off
-        delay[1] *= 1.0 + gain * change[j]
-        measured[j], measured[3 + j] = mean, noise
-    for j in range(3):
-        measured[j] += delay[0] * change[j]
+        measured[j], measured[3 + j] = mean + settings[3] * change[j], noise

@@ -19,7 +19,7 @@ from gait.health import Health
 from gait.runtime import buffers as at
 from gait.runtime.buffers import Singles, bounds_in, clean_in
 from gait.runtime.leg_buffers import ROOM, LegRoom, room_in
-from gait.runtime.leg_fusion import DELAY, DELAY_STD, fuse_legs
+from gait.runtime.leg_fusion import fuse_legs
 from gait.runtime.leg_samples import gather_legs, sense_legs
 from gait.runtime.samples import AFTER_GAP, BLIND, DT, FIRST, GAP, REFUSED, STAMP, admit
 
@@ -101,7 +101,7 @@ def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, pr
         floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15),
         floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12], clean.gyro, clean.accel,
         floats[at.SETTINGS + 4], singles[said : said + 6 * legs], flags[flags.size - legs :], room.settings,
-        room.delay, room.work, measured, predicted,
+        room.work, measured, predicted,
     )  # fmt: skip
 
 
@@ -331,9 +331,6 @@ def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
             bits = _step(floats, singles, ints, flags, rows[k], verdict, bits)
             if _recover(floats):
                 bits |= DIVERGED
-                if ints[at.ROOM]:
-                    delay = _room(floats, ints).delay
-                    delay[0], delay[1] = DELAY, DELAY_STD * DELAY_STD
         if not flags[at.MEASURED]:
             bits |= STARTING
         row = out[k]

@@ -14,12 +14,13 @@ import numpy.typing as npt
 
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.filters.params import Options
 from gait.io import open_log
 from gait.log import Log
 from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.features import features
 from gait.nets.leg_features import PER_LEG, SHARED, leg_features
-from gait.train.faults import JOINT_DELAY, delayed, with_faults
+from gait.train.faults import delayed, with_faults
 
 Float32 = npt.NDArray[np.float32]
 GRAVITY = 9.81
@@ -114,7 +115,7 @@ def read_leg_episodes(
         velocity, body = log.vel_b, None
         if rng is not None:
             log, body, late = with_faults(log, robot, rng)
-            velocity = delayed(velocity, late - JOINT_DELAY, 1.0 / log.rate)
+            velocity = delayed(velocity, late - Options().joint_delay, 1.0 / log.rate)
         values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot, body=body)
         contact = np.zeros((len(log), architecture.legs)) if log.contact is None else log.contact
         episodes.append(Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32)))

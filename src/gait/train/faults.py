@@ -17,9 +17,6 @@ from gait.log import Log
 from gait.nets.leg_features import Body, body_of
 from gait.robots import Robot
 
-JOINT_DELAY = 0.004
-"""Seconds by which joints are late on average, which the filter allows for."""
-
 
 @dataclass(frozen=True)
 class FaultRanges:

@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gait.filters.params import Options
 from gait.nets.legs import LegOutputs
+from gait.runtime.leg_fusion import INSTANT
 
 LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is stretched, as the second one finds it."""
-GUARD, INSTANT = 1.0, 1.0 / 7.0
-"""The guard of `gait.runtime`: a leg that differs from the filter by more standard deviations than this counts for
-less; its own deviation in a single sample is so much of what the filter is told."""
+GUARD = Options().leg_guard
+"""The same guard as in use, `gait.runtime.leg_fusion`."""
 DRIFT, BIAS = 0.03, 0.05
 """Of the IMU in that filter: m/s/sqrt(s), and m/s^2 that the filter has not found out about."""
 START = 0.05
