@@ -8,7 +8,7 @@ from pathlib import Path
 
 import gait
 
-SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.npz"
+SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
 START, SECONDS = 4.0, 1.0
 FIRST_LEG = 2
 """Tokens of a step are gyro, accelerometer, then one a leg."""

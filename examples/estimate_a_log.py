@@ -11,7 +11,7 @@ import numpy as np
 import gait
 from gait.evaluate import relative_error, velocity_rmse
 
-SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.npz"
+SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
 
 
 def main(path: str | Path = SAMPLE) -> None:

@@ -15,7 +15,7 @@ from gait import lie
 from gait.arrays import Array
 from gait.health import Health
 
-SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.npz"
+SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
 PERIOD = 0.002  # s, a loop at 500 Hz
 ACTION_SCALE = 0.25  # rad of joint target for an action of 1
 DO_NOT_WALK = Health.STARTING | Health.DIVERGED

@@ -28,7 +28,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"kind": "nmn"},
     {"kind": "nmn", "legs": 2, "targets": False},
 ]
-SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.npz"
+SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
 
 
 def trained_model() -> Model:

@@ -24,7 +24,7 @@ from gait.runtime.engines import VelocityAided
 from gait.runtime.samples import Limits
 from gait.train.validate import predict
 
-SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.npz"
+SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
 KINDS = ("gait", "gait-flat", "nmn")
 
 

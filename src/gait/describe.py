@@ -21,6 +21,7 @@ from gait.samples import SAMPLE
 from gait.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from gait.io import Reading
     from gait.nets import Model
 
 MISSING = "not installed"
@@ -60,6 +61,42 @@ def contents(record: Record) -> list[Row]:
             share = float(np.mean(record.health & flag.value != 0))
             rows.append(Row(f"health_{flag.name}".lower(), share, "-"))
     return rows
+
+
+def reading(found: Reading) -> tuple[list[Row], list[str]]:
+    """All about a file that was read: its record, what else it holds, and whether it is what it says.
+
+    Returns:
+        Rows, and lines for people: what was guessed, what the estimator uses, what looks wrong.
+    """
+    rows, lines = contents(found.record), [f"- {note}" for note in found.notes]
+    for stream in found.streams:
+        rate = "" if np.isnan(stream.rate) else f", {stream.rate:.4g} Hz"
+        used = f", used for {stream.used}" if stream.used else ", not used"
+        rows.append(Row(stream.name, f"{stream.kind or 'no type'}, {stream.count} samples{rate}{used}", "-"))
+    if isinstance(found.record, Log):
+        from gait.checks import check_log
+
+        log = found.record
+        lines += _uses(log)
+        for finding in check_log(log):
+            rows.append(Row(f"check_{finding.name}", "ok" if finding.ok else "look", "-"))
+            lines.append(f"{'ok  ' if finding.ok else 'LOOK'} {finding.name}: {finding.words}")
+    return rows, lines
+
+
+def _uses(log: Log) -> list[str]:
+    """Which fields the methods take from a log."""
+    contact = next((name for name in ("tau", "foot_force", "contact") if getattr(log, name) is not None), None)
+    targets = log.q_des is not None
+    filters = f"tell contacts from {contact}" if contact else "tell contacts from q_des and gains" if targets else ""
+    return [
+        f"- networks use gyro, accel, q, dq{' and q_des' if targets else '; without q_des gait and its kin alone run'}",
+        f"- filters on contacts {filters or 'cannot run: they need tau, foot_force, contact or q_des'}",
+        "- the truth serves for the start and for the score"
+        if log.has_truth
+        else "- no truth: nothing to score against",
+    ]
 
 
 def model(model: Model) -> list[Row]:

@@ -5,7 +5,7 @@ It stands outside `gait.io` so that a command line can be parsed before numpy is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
@@ -35,3 +35,14 @@ class ReadOptions:
     """Stamps in the headers of messages, or the times at which they were recorded."""
     align_clock: bool = False
     """Shift the truth in time until it turns when the gyro does."""
+
+
+def given_words(options: ReadOptions) -> list[str]:
+    """The words of a command line that say the same, for the next command."""
+    words: list[str] = []
+    for field in fields(ReadOptions):
+        value = getattr(options, field.name)
+        if value != field.default:
+            words.append(f"--{field.name.replace('_', '-')}")
+            words += [] if value is True else [str(value)]
+    return words

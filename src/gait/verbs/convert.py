@@ -8,19 +8,18 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from gait.read_options import ReadOptions
 from gait.verbs import Common, Outcome
 
 
 @dataclass(frozen=True)
-class Options(Common):
-    """Write a log or a trajectory in the format that the new name ends with: .npz, .csv or .tum."""
+class Options(Common, ReadOptions):
+    """Write a log or a trajectory in the format that the new name ends with: .npz, .mcap, .csv or .tum."""
 
     input: Positional[Path]
-    """A log or trajectory (npz, csv, tum)."""
+    """A log (npz, ROS bag, MCAP, CSV, HDF5) or a trajectory (npz, csv, tum)."""
     output: Positional[Path]
     """The file to write. TUM holds poses only; of a log, those of its truth."""
-    robot: str | None = None
-    """Put joints and legs of a log into the order of this robot (a name, or the path of a YAML file)."""
     start: float | None = None
     """Leave out the rows of a log before this time (s)."""
     end: float | None = None
@@ -35,15 +34,14 @@ def run(options: Options) -> Outcome:
     """Read, change, write."""
     from gait import describe
     from gait.errors import GaitError
-    from gait.io import format_for, open_any, save
+    from gait.io import format_for, open_any, read, save
     from gait.io.tum import Tum
     from gait.log import Log
 
-    record = open_any(options.input)
+    found = read(options.input, options)
+    record = found.record
     changes = (options.robot, options.start, options.end, options.rate)
     if isinstance(record, Log):
-        if options.robot is not None:
-            record = record.reorder(options.robot)
         if options.start is not None or options.end is not None:
             record = record.slice(options.start, options.end)
         if options.rate is not None:
@@ -57,6 +55,7 @@ def run(options: Options) -> Outcome:
     return Outcome(
         describe.overview(record),
         title=f"{record.KIND} {options.output}",
+        notes=[f"- {note}" for note in found.notes],
         wrote=options.output,
         next=f"gait info {shlex.quote(str(options.output))}",
     )

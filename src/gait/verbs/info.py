@@ -10,20 +10,23 @@ from typing import Optional
 
 from tyro.conf import Positional
 
+from gait.read_options import ReadOptions, given_words
 from gait.verbs import Common, Outcome
 from gait.verbs.bars import status
 
 
 @dataclass(frozen=True)
-class Options(Common):
+class Options(Common, ReadOptions):
     """Show what is in a log, trajectory or model; without a path, what a bug report needs.
 
-    That is versions, extras, the machine, and whether the estimator runs here and is right on 2 s of the sample.
+    Of a log: what was guessed in reading it, what the estimator uses, and whether gravity, gyro, joints and truth look
+    as they should. For a bug report: versions, extras, the machine, and whether the estimator runs here and is right on
+    2 s of the sample.
     """
 
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
     path: Positional[Optional[Path]] = None  # noqa: UP045
-    """A log or trajectory (npz, csv, tum), or a model (safetensors)."""
+    """A log (npz, ROS bag, MCAP, CSV, HDF5), a trajectory (npz, csv, tum), or a model (safetensors)."""
 
 
 def run(options: Options) -> Outcome:
@@ -36,18 +39,24 @@ def run(options: Options) -> Outcome:
         with status(sys.stderr.isatty() and not options.json, words):
             rows += describe.self_check()
         return Outcome(rows, title="This installation", next="gait demo")
-    from gait.io import open_any
+    from gait.io import read
     from gait.log import Log
     from gait.nets.model import SUFFIX, is_safetensors, load_model
 
     if options.path.suffix == SUFFIX or is_safetensors(options.path):
         return Outcome(describe.model(load_model(options.path)), title=f"Model {options.path}")
-    record = open_any(options.path)
+    found = read(options.path, options)
+    record = found.record
     path = shlex.quote(str(options.path))
     following = "csv" if isinstance(record, Log) else "tum"
     target = shlex.quote(str(options.path.with_suffix(f".{following}")))
     if options.path.suffix == f".{following}":
         target = shlex.quote(str(options.path.with_suffix(".npz")))
+    rows, lines = describe.reading(found)
+    words = shlex.join(given_words(options))
     return Outcome(
-        describe.contents(record), title=f"{record.KIND} {options.path}", next=f"gait convert {path} {target}"
+        rows,
+        title=f"{record.KIND} {options.path}",
+        notes=lines,
+        next=f"gait convert {path} {target}{' ' * bool(words)}{words}",
     )

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gait.arrays import Array
 from gait.errors import GaitError
+from gait.io import clock
 from gait.io.format import DEFAULTS, parse_header
 from gait.io.reading import Notes, Stream
 from gait.io.ros import containers
@@ -61,12 +63,16 @@ class Bag:
             if len(arrays) and not len(decoded["targets"].signal.t):
                 del decoded["targets"]
         _set_clock(decoded, options, notes)
+        exact = decoded["feet"].signal.arrays.pop("t", None) if "feet" in decoded else None
+        stamps = decoded["feet"].signal.t if exact is not None else None
+        if "feet" in decoded and not decoded["feet"].signal.arrays:
+            del decoded["feet"]
         asked = next((role for role in ("truth", "targets") if getattr(options, role) is not None), "")
 
         from gait.io.merge import merge
 
         try:
-            return merge(
+            log = merge(
                 {role: one.signal for role, one in decoded.items()},
                 robot,
                 notes,
@@ -76,6 +82,7 @@ class Bag:
             )
         except GaitError as error:
             raise GaitError(f"{path}: {error}") from None
+        return log if exact is None or stamps is None else _with_time(log, stamps, exact)
 
     def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
         """Write MCAP with standard ROS 2 messages, as any ROS tool reads it; smaller without its index."""
@@ -92,6 +99,13 @@ def _written_by_gait(notes: Notes) -> dict[str, Any]:
         return {}
 
 
+def _with_time(log: Log, stamps: Array, exact: Array) -> Log:
+    """The Log with the seconds that were written beside the stamps, to the last bit."""
+    rows = np.clip(np.searchsorted(stamps, log.t), 0, len(stamps) - 1)
+    same = (stamps[rows] == log.t).all() and np.abs(exact[rows] - log.t).max() < clock.ROUNDING
+    return log.replace(t=exact[rows]) if same else log
+
+
 def _stream(topic: Topic, roles: tuple[str, ...] | list[str]) -> Stream:
     stamps = np.array(topic.stamps, dtype=np.float64) / 1e9
     step = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
@@ -100,8 +114,6 @@ def _stream(topic: Topic, roles: tuple[str, ...] | list[str]) -> Stream:
 
 def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) -> None:
     """Put stamps on every signal: those of the headers where all agree with the times of recording."""
-    from gait.io import clock
-
     bare = [one.signal.name for one in decoded.values() if one.header is None]
     shift = {
         role: float(np.median(one.header - one.recorded)) / 1e9

@@ -109,8 +109,11 @@ def _go1(snake: bool) -> dict[str, str]:
 
 
 FEET_TYPE = "gait_msgs/msg/Feet"
-_GAIT = {FEET_TYPE: "std_msgs/Header header\nstring[] name\nbool[] contact\nfloat32[] force\nfloat32[] velocity"}
-"""Of a Log, what no standard message carries: contact, force and true velocity of each foot, by name of the leg."""
+_GAIT = {
+    FEET_TYPE: "std_msgs/Header header\nstring[] name\nbool[] contact\nfloat32[] force\nfloat32[] velocity\nfloat64[] t"
+}
+"""Of a Log, what no standard message carries: contact, force and true velocity of each foot, by name of the leg, and
+the time in seconds where whole nanoseconds do not give it back."""
 
 
 @lru_cache(maxsize=1)

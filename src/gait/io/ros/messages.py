@@ -153,6 +153,8 @@ def _feet(block: Block, legs: tuple[str, ...]) -> dict[str, AnyArray]:
         if values.shape[1] == count * (3 if ours == "foot_vel_w" else 1):
             values = values.reshape(len(values), count, -1)[:, index]
             found[ours] = {"contact": values[..., 0] != 0, "foot_force": values[..., 0]}.get(ours, values)
+    if block.parts["t"].count == 1:
+        found["t"] = block.array("t")[:, 0]
     return found
 
 

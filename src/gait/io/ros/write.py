@@ -94,6 +94,8 @@ def _topics(log: Log, ns: AnyArray) -> list[tuple[str, str, AnyArray]]:
         if array is not None:
             values[theirs] = array.reshape(len(log), -1)
             feet[theirs] = values[theirs].shape[1]
+    if "t" in clock.pack(log.t):
+        feet["t"], values["t"] = 1, log.t[:, None]
     if values:
         topics.append((FEET, definitions.FEET_TYPE, feet, values))
     return [(name, kind, _messages(kind, given, columns, ns)) for name, kind, given, columns in topics]
