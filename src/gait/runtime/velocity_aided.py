@@ -44,7 +44,7 @@ TIME, HEALTH, GAP_LENGTH, PREDICTED = output.WIDTH, output.WIDTH + 1, output.WID
 ATTENTIONS = PREDICTED + 6
 """Then, on request, the attention (Nt C); of `gait-legs` that of legs to legs (L L), velocity and log-std of each."""
 STARTING, NO_MEASUREMENT = int(Health.STARTING), int(Health.NO_MEASUREMENT)
-REJECTED, DIVERGED = int(Health.REJECTED), int(Health.DIVERGED)
+REJECTED, DIVERGED, IMU_SATURATED = int(Health.REJECTED), int(Health.DIVERGED), int(Health.IMU_SATURATED)
 # No legged robot moves faster, and a filter less sure than this knows nothing.
 MAX_SPEED, MAX_STD, LONGEST_GAP = 30.0, 10.0, 10.0
 SWITCH_AFTER, BACK_AFTER = 0.05, 0.5
@@ -53,9 +53,14 @@ _F, _F2, _S, _I, _B = "float64[::1]", "float64[:, ::1]", "float32[::1]", "int64[
 _ALL = f"{_F}, {_S}, {_I}, {_B}"
 
 
-@compiled(f"void({_ALL}, float64, boolean)")
-def _advance(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, dt: float, blind: bool) -> None:
-    """Carry the filter over `dt` seconds: by the IMU, or blindly, with the velocity held and less and less sure."""
+@compiled(f"void({_ALL}, float64, boolean, boolean)")
+def _advance(
+    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, dt: float, blind: bool, struck: bool
+) -> None:
+    """Carry the filter over `dt` seconds: by the IMU, or blindly, with the velocity held and less and less sure.
+
+    A body that was struck so hard that the IMU could not tell has been accelerated by more than its range.
+    """
     turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
     bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
     work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
@@ -70,7 +75,8 @@ def _advance(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
             gyro[i] = bias[0, i]
             accel[i] = bias[1, i] - settings[4] * turn[2, i]
         # Densities whose variance over the step is (rate dt)^2 and (accel dt)^2.
-        noise[0], noise[1] = settings[6] * math.sqrt(dt), settings[5] * math.sqrt(dt)
+        pushed = floats[at.GUARD + 1] if struck else settings[5]
+        noise[0], noise[1] = settings[6] * math.sqrt(dt), pushed * math.sqrt(dt)
         noise[2], noise[3] = settings[2], settings[3]
     nothing = floats[0:0]
     propagate(
@@ -228,6 +234,7 @@ def _step(
     period, tolerance, hold = floats[at.SETTINGS + 9], floats[at.SETTINGS + 10], floats[at.SETTINGS + 11]
     t, dt = clean.clock[STAMP], clean.clock[DT]
     blind = clean.clock[BLIND] > 0.0
+    struck = (bits & IMU_SATURATED) != 0
     bits |= _gather(floats, singles, ints, flags, row)
     usable = clean.known[1] and clean.clock[BLIND] <= hold
     standing, whole = False, True
@@ -247,14 +254,14 @@ def _step(
             return bits | STARTING | NO_MEASUREMENT
         flags[at.ALIGN] = False
     if verdict == AFTER_GAP:
-        _advance(floats, singles, ints, flags, min(dt, LONGEST_GAP), True)
+        _advance(floats, singles, ints, flags, min(dt, LONGEST_GAP), True, False)
     if verdict != FIRST and verdict != AFTER_GAP and usable:
         covered = t - dt
         while floats[at.CLOCK] <= t + tolerance:
             late = abs(t - floats[at.CLOCK]) <= tolerance
             moment = t if late else floats[at.CLOCK]
             if moment > covered:
-                _advance(floats, singles, ints, flags, moment - covered, blind)
+                _advance(floats, singles, ints, flags, moment - covered, blind, struck)
                 covered = moment
             _predict(floats, singles, ints, flags, 1.0 if late else (moment - t + dt) / dt, moment)
             if _correct(floats, singles, ints, flags, predicted):
@@ -263,10 +270,10 @@ def _step(
                 bits |= REJECTED
             floats[at.CLOCK] = moment + period
         if t > covered:
-            _advance(floats, singles, ints, flags, t - covered, blind)
+            _advance(floats, singles, ints, flags, t - covered, blind, struck)
     else:
         if verdict != FIRST and verdict != AFTER_GAP:
-            _advance(floats, singles, ints, flags, dt, blind)
+            _advance(floats, singles, ints, flags, dt, blind, struck)
         _forget(floats, singles, ints, flags)
         floats[at.CLOCK] = t + period
         if usable:
