@@ -23,7 +23,7 @@ from gait.train import checkpoint, loop
 from gait.train.config import TrainConfig
 from gait.train.faults import FaultRanges, delayed, with_faults
 from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood
-from gait.train.legs import flipped, mirrored
+from gait.train.legs import flipped, legs_in_use, mirrored
 from gait.train.sources import DataSet
 
 GO1 = Robot.load("go1")
@@ -125,6 +125,19 @@ def test_a_sequence_in_pieces_gives_the_same() -> None:
     assert torch.allclose(sparse.log_std, net.legs(inputs).log_std[:, 2::5], atol=1e-5)
 
 
+def test_a_leg_out_of_use_changes_nothing_for_the_others() -> None:
+    net = legs_net()
+    inputs = torch.randn(2, 20, net.architecture.num_features, generator=torch.Generator().manual_seed(1))
+    used = torch.tensor([[True, False, True, True], [True, True, True, True]])
+    broken = inputs.clone()
+    broken[:, :, SHARED + PER_LEG : SHARED + 2 * PER_LEG] = 7.0
+    a, b = net.legs(inputs, used=used), net.legs(broken, used=used)
+    assert torch.equal(a.log_std[0, :, [0, 2, 3]], b.log_std[0, :, [0, 2, 3]])
+    assert not torch.allclose(a.log_std[1, :, [0, 2, 3]], b.log_std[1, :, [0, 2, 3]])
+    drawn = legs_in_use(4000, 4, 0.4, np.random.default_rng(0))
+    assert drawn.any(1).all() and float(drawn.float().mean()) == pytest.approx(0.8, abs=0.03)
+
+
 def test_the_mirror_changes_what_it_should(walked: Log) -> None:
     """The features of the mirrored walk, computed from mirrored sensors, are the flipped features."""
     features = leg_features(walked, GO1)
@@ -189,7 +202,8 @@ def test_the_filter_punishes_trust_in_errors_that_last() -> None:
 
     def best(error: torch.Tensor) -> float:
         def loss(log_std: float) -> float:
-            carried = carry(outputs_of(error, log_std), truth, truth, 0.002, 1, np.random.default_rng(1))
+            used = torch.ones(16, 1).bool()
+            carried = carry(outputs_of(error, log_std), truth, truth, used, 0.002, 1, np.random.default_rng(1))
             return float(carried_likelihood(carried))
 
         return float(min(np.arange(-4.0, 3.0, 0.25), key=loss))
@@ -200,7 +214,8 @@ def test_the_filter_punishes_trust_in_errors_that_last() -> None:
 
 def test_likelihood_of_a_leg_is_least_at_its_error() -> None:
     error = torch.from_numpy(np.random.default_rng(0).normal(0.0, 0.05, (4, 500, 3)).astype(np.float32))
-    losses = {u: float(leg_likelihood(outputs_of(error, u), torch.zeros(4, 500, 3))) for u in np.arange(-4, 2, 0.25)}
+    truth, used = torch.zeros(4, 500, 3), torch.ones(4, 1).bool()
+    losses = {u: float(leg_likelihood(outputs_of(error, u), truth, used)) for u in np.arange(-4, 2, 0.25)}
     assert min(losses, key=lambda u: losses[u]) == pytest.approx(np.log(14.0 * 0.05), abs=0.25)
 
 

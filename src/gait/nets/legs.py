@@ -58,8 +58,18 @@ class LegsNet(VelocityNet):
             torch.zeros(0, 0, batch), torch.zeros(batch, reach, a.num_features), torch.zeros(batch, reach).bool()
         )
 
-    def legs(self, inputs: Tensor, state: State | None = None, every: int = 1, first: int = 0) -> LegOutputs:
-        """Velocity and log-std of each leg after features (B, T, F), in every `every`-th step from `first` on."""
+    def legs(
+        self,
+        inputs: Tensor,
+        state: State | None = None,
+        every: int = 1,
+        first: int = 0,
+        used: Tensor | None = None,
+    ) -> LegOutputs:
+        """Velocity and log-std of each leg after features (B, T, F), in every `every`-th step from `first` on.
+
+        Legs that are not `used` (B, L), at least one of a robot, are not looked at.
+        """
         a = self.architecture
         state = self.start(len(inputs)) if state is None else state
         row = _row(inputs, state)
@@ -76,7 +86,10 @@ class LegsNet(VelocityNet):
                 split(layer(x), -1, (a.heads, a.head_width)).transpose(2, 3)
                 for layer in (self.query, self.key, self.value)
             )  # (B, T, heads, L, head_width)
-            attention = torch.softmax(query @ key.transpose(-1, -2) / a.head_width**0.5, -1)
+            scores = query @ key.transpose(-1, -2) / a.head_width**0.5
+            if used is not None:
+                scores = scores.masked_fill(~used[:, None, None, None], -torch.inf)
+            attention = torch.softmax(scores, -1)
             x = torch.cat([x, (attention @ value).transpose(2, 3).flatten(3)], -1)
         y = self.output(torch.relu(self.mix(x)))
         measured = own[:, :, 0, :, VELOCITY : VELOCITY + 3]

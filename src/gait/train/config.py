@@ -28,6 +28,8 @@ class TrainConfig:
     """gait-legs: whether it sees where a foot is."""
     across_legs: bool = True
     """gait-legs: whether a leg looks at the others."""
+    hidden_legs: float = 0.4
+    """gait-legs: in half of the sequences, the chance of each leg to be left out."""
     faults: bool = False
     """gait-legs: draw ordinary sensor faults for every episode; see gait.train.faults."""
     init: str = ""
@@ -107,7 +109,7 @@ class TrainConfig:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise GaitError(f"{name} must be {least} or more, got {getattr(self, name)}")
-        for name in ("stationary_share", "airborne_share", "mask", "validation_share"):
+        for name in ("stationary_share", "airborne_share", "mask", "validation_share", "hidden_legs"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise GaitError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
         if not 0.0 <= self.dead_leg <= 1.0:

@@ -43,20 +43,30 @@ class Carried(NamedTuple):
     """(T, B, 3)."""
 
 
-def leg_likelihood(legs: LegOutputs, velocity: Tensor) -> Tensor:
-    """Mean negative log-likelihood of the true velocity (B, T, 3) by each leg alone, a sample at a time."""
+def leg_likelihood(legs: LegOutputs, velocity: Tensor, used: Tensor) -> Tensor:
+    """Mean negative log-likelihood of the true velocity (B, T, 3) by each leg in use (B, L), a sample at a time."""
     residual = legs.velocity - velocity[:, :, None]
     log_std = legs.log_std - math.log(LASTING)
-    return (log_std + 0.5 * torch.square(residual * torch.exp(-log_std))).mean()
+    loss = (log_std + 0.5 * torch.square(residual * torch.exp(-log_std))).mean((1, 3))
+    return (loss * used).sum() / used.sum()
 
 
-def carry(legs: LegOutputs, velocity: Tensor, rate: Tensor, dt: float, every: int, rng: np.random.Generator) -> Carried:
+def carry(
+    legs: LegOutputs,
+    velocity: Tensor,
+    rate: Tensor,
+    used: Tensor,
+    dt: float,
+    every: int,
+    rng: np.random.Generator,
+) -> Carried:
     """Run the filter.
 
     Args:
         legs: what the network says in every `every`-th step (B, T, L, 3).
         velocity: the truth in those steps (B, T, 3).
         rate: angular rate of the base (B, T, 3).
+        used: legs that the filter gets (B, L).
         dt: seconds between two steps of the network.
         every: how many of them lie between two steps of the filter.
         rng: draws the start and the errors of the IMU.
@@ -64,7 +74,7 @@ def carry(legs: LegOutputs, velocity: Tensor, rate: Tensor, dt: float, every: in
     batch, steps = velocity.shape[:2]
     span = dt * every
     # A filter that takes every step would see `every` times as many measurements.
-    worths = every * torch.exp(-2.0 * legs.log_std)
+    worths = every * torch.exp(-2.0 * legs.log_std) * used[:, None, :, None]
     residuals = legs.velocity - velocity[:, :, None]
     variances_now = INSTANT**2 * torch.exp(2.0 * legs.log_std.detach())
     error = _draw(rng, (batch, 3), START)

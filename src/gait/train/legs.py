@@ -39,12 +39,13 @@ class LegsTrainer(Trainer):
         batch = self.source.batch(number)
         features, velocity = mirrored(torch.from_numpy(batch.features), torch.from_numpy(batch.velocity), rng)
         first = int(rng.integers(every))
-        legs = self.net.legs(features, None, every, first)
+        used = legs_in_use(len(features), self.net.architecture.legs, config.hidden_legs, rng)
+        legs = self.net.legs(features, None, every, first, used)
         truth = velocity[:, first::every]
-        loss = leg_likelihood(legs, truth)
+        loss = leg_likelihood(legs, truth, used)
         row: dict[str, Any] = {"iteration": number}
         if filtered:
-            carried = carry(legs, truth, features[:, first::every, :3], self._dt, every, rng)
+            carried = carry(legs, truth, features[:, first::every, :3], used, self._dt, every, rng)
             loss = carried_likelihood(carried) + LEG_SHARE * loss
             row["nees"] = float((carried.error.detach() ** 2 / carried.variance.detach()).mean())
         self.optimiser.zero_grad(set_to_none=True)
@@ -78,8 +79,19 @@ class LegsTrainer(Trainer):
     def _carry(self, features: Tensor, velocity: Tensor) -> Carried:
         with torch.no_grad():
             legs = self.net.legs(features, None, DENSE)
+            used = torch.ones(len(features), self.net.architecture.legs).bool()
             rate = features[:, ::DENSE, :3]
-            return carry(legs, velocity[:, ::DENSE], rate, self._dt, DENSE, generator(self.config, FILTER, 0))
+            return carry(legs, velocity[:, ::DENSE], rate, used, self._dt, DENSE, generator(self.config, FILTER, 0))
+
+
+def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -> Tensor:
+    """Which legs of each sequence may be used (B, L): in half of them each leg is hidden with chance `share`.
+
+    A leg learns to be judged without its partners of the trot, and in the company of others.
+    """
+    hidden = (rng.random((batch, legs)) < share) & (rng.random((batch, 1)) < 0.5)
+    hidden[hidden.all(1)] = False
+    return torch.from_numpy(~hidden)
 
 
 def mirrored(features: Tensor, velocity: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
