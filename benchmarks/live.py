@@ -48,7 +48,7 @@ def measure(robot: str, rate: float, log: Path, folder: Path) -> list[Row]:
         # UDP does not wait for whoever listens.
         while "waiting" not in said.read_text() and live.poll() is None:
             time.sleep(0.1)
-        words = [sys.executable, "-m", "gait.live.play", log, robot, "--rate", rate, *NETWORK, "--port", 8191]
+        words = [sys.executable, "-m", "gait.live.play", robot, log, "--rate", rate, *NETWORK, "--port", 8191]
         sent = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=True).stdout
         live.terminate()
         out, _ = live.communicate(timeout=60)

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -92,7 +91,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         found = Story(-1, {}, "", record)
 
         def publisher(start: float, *more: object) -> subprocess.Popen[bytes]:
-            words = [sys.executable, "-m", "gait.live.play", walk, "ros", *NETWORK, "--stamp", start, *more]
+            words = [sys.executable, "-m", "gait.live.play", "ros", walk, *NETWORK, "--stamp", start, *more]
             publishers.append(subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL))
             return publishers[-1]
 
@@ -252,28 +251,27 @@ class Kept:
         self.closed = True
 
 
-def test_packets_of_a_go1_give_the_offline_result(log: Log) -> None:
+def test_packets_of_a_go1_give_the_offline_result(log: Log, tmp_path: Path) -> None:
     robot = Robot.load("go1")
     source, kept, monitor = Go1Source(robot, 0, "127.0.0.1"), Kept(), Monitor()
-    dog = play.Go1Robot(source.port)
+    log.save(tmp_path / "walk.npz")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(b"noise", ("127.0.0.1", source.port))
     estimator = Estimator.load(robot)
-    sender = threading.Thread(target=play.play, args=(log, dog, 0))
-    sender.start()
+    words = [sys.executable, "-m", "gait.live.play", "go1", str(tmp_path / "walk.npz"), "--port", str(source.port)]
+    sender = subprocess.Popen([*words, "--stamp", "1000"], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + PATIENCE
 
     def stop() -> bool:
         return monitor.samples == len(log) or time.monotonic() > deadline
 
     run_live(source, estimator, [kept], monitor, Line(False), stop)
-    sender.join()
-    words = source.status()
+    assert sender.wait(PATIENCE) == 0
+    said = source.status()
     source.close()
-    dog.close()
     assert set(np.diff(kept.stamps)) == {2_000_000}, "ticks have no jitter"
     assert monitor.samples == len(log) and kept.closed, "the kernel keeps all of it until we read"
-    assert "1 packets left out, the last of 5 bytes" in words and str(LOW_STATE.itemsize) in words
+    assert "1 packets left out, the last of 5 bytes" in said and str(LOW_STATE.itemsize) in said
 
     def rounded(name: str) -> np.ndarray:
         return getattr(log, name).astype(np.float32).astype(np.float64)

@@ -12,6 +12,7 @@ import select
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Iterable
 
 import numpy as np
@@ -20,13 +21,18 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.live.cdr import MOTORS, LowState, without_stops
 from gait.live.pairing import NS, Arrival, Held
-from gait.live.sources import BATCH, unitree_order
+from gait.live.sources import unitree_order
 from gait.robots import Robot
 from gait.sample import Sample
 
 PORT = 8090
 BUFFER = 4 * 1024 * 1024
-"""Bytes that the kernel may keep for us while we are busy: some seconds of packets."""
+"""Bytes that the kernel is asked to keep for us while we are busy; net.core.rmem_max may grant less."""
+BATCH = 20
+"""Samples given at once: in the time that they take, the kernel's buffer does not fill."""
+MOST = 100_000
+_FORCE = 33
+"""SO_RCVBUFFORCE of Linux, which Python has no name for."""
 _TIMESTAMP = 35
 """SO_TIMESTAMPNS of Linux, which Python has no name for: the kernel tells when a packet came."""
 
@@ -121,6 +127,9 @@ class Go1Source:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         with contextlib.suppress(OSError):
+            # Whoever may, has it in full.
+            self._socket.setsockopt(socket.SOL_SOCKET, _FORCE, BUFFER)
+        with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
         try:
             self._socket.bind((address, port))
@@ -132,21 +141,25 @@ class Go1Source:
         self.name, self.wants_targets = f"UDP port {self.port}", targets
         self._order, self._clock = unitree_order(robot), TickClock()
         self._targets = Held()
+        self._waiting: deque[tuple[bytes, int]] = deque()
         self._states = self._strange = self._size = 0
 
     def poll(self, timeout: float) -> Iterable[Arrival]:
         """Take what has come, in its order: a state with the last command before it."""
-        select.select([self._socket], [], [], timeout)
-        arrivals: list[Arrival] = []
-        while len(arrivals) < BATCH:
-            try:
+        if not self._waiting:
+            select.select([self._socket], [], [], timeout)
+        # All of it, whatever is done with it now: the kernel's buffer is small.
+        with contextlib.suppress(BlockingIOError, InterruptedError):
+            while len(self._waiting) < MOST:
                 data, ancillary, _, _ = self._socket.recvmsg(2048, 64)
-            except (BlockingIOError, InterruptedError):
-                return arrivals
+                self._waiting.append((data, self._arrived(ancillary)))
+        arrivals: list[Arrival] = []
+        while self._waiting and len(arrivals) < BATCH:
+            data, arrived = self._waiting.popleft()
             if len(data) == LOW_CMD.itemsize:
-                self._targets.set(self._arrived(ancillary), decode_command(data)[self._order])
+                self._targets.set(arrived, decode_command(data)[self._order])
             elif len(data) == LOW_STATE.itemsize:
-                arrivals.append(self._arrival(data, self._arrived(ancillary)))
+                arrivals.append(self._arrival(data, arrived))
             else:
                 self._strange, self._size = self._strange + 1, len(data)
         return arrivals

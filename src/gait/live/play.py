@@ -1,7 +1,7 @@
 """A log played as if a robot sent it: to try `gait live` without a robot, and to measure it.
 
-python -m gait.live.play LOG ros  # elsewhere: gait live ros --targets /joint_targets
-python -m gait.live.play LOG go1  # elsewhere: gait live go1
+python -m gait.live.play ros      # the sample; elsewhere: gait live ros --targets /joint_targets
+python -m gait.live.play go1 LOG  # another log; elsewhere: gait live go1
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from gait.live.sources import UNITREE_JOINTS
 from gait.log import Log
 from gait.outputs.inputs import encode_imu, encode_joints
 from gait.sample import Sample
+from gait.samples import SAMPLE
 
 NS = 1_000_000_000
 IMU, JOINTS, TARGETS = "rt/imu", "rt/joint_states", "rt/joint_targets"
@@ -177,8 +178,8 @@ def play(log: Log, robot: FakeRobot, start_ns: int | None = None) -> int:
 def main() -> None:
     """Play from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("log", type=Path)
-    parser.add_argument("robot", choices=("ros", "go2", "go1"))
+    parser.add_argument("robot", choices=("ros", "go2", "go1"), help="whose messages to send")
+    parser.add_argument("log", type=Path, nargs="?", default=SAMPLE, help="the sample by default")
     parser.add_argument("--domain", type=int, help="DDS domain; ROS_DOMAIN_ID by default")
     parser.add_argument("--interface", default="", help="network interface for DDS")
     parser.add_argument("--port", type=int, default=PORT, help="UDP port of gait live go1")
