@@ -116,7 +116,7 @@ def walks() -> list[Walk]:
 
 @pytest.fixture(scope="module")
 def study(walks: list[Walk]) -> Study:
-    return run_study(walks, all_seeds=False, workers=1)
+    return run_study(walks, seeds="tabled", workers=1)
 
 
 def test_scores_are_those_of_the_metrics(study: Study, walks: list[Walk]) -> None:
@@ -132,7 +132,7 @@ def test_scores_are_those_of_the_metrics(study: Study, walks: list[Walk]) -> Non
 
 
 def test_two_runs_and_two_threads_give_the_same_numbers(study: Study, walks: list[Walk]) -> None:
-    again = run_study(walks, all_seeds=False, workers=2)
+    again = run_study(walks, seeds="tabled", workers=2)
     ours, theirs = (
         [row for table in (*paper_tables(one), calibration_table(one)) for row in table.rows()]
         for one in (study, again)

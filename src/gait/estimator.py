@@ -46,6 +46,13 @@ class Method:
     """Weights for logs without q_des (for `gait-legs` without tau, too), where there are any."""
     dead_leg: str = ""
     """Weights that take over while a leg is out of use, where there are any."""
+    trot_only: str = ""
+    """Weights that know no other gait and stand for the method in the benchmark's tables, if not the usual ones."""
+
+    @property
+    def tabled(self) -> str:
+        """Weights that stand for the method in tables."""
+        return self.trot_only or self.weights
 
 
 METHODS: dict[str, Method] = {
@@ -371,6 +378,11 @@ class Estimator:
         health = out[:, HEALTH].astype(np.uint32)
         trajectory = output.trajectory_of(log.t, out[:, : output.WIDTH], health, self.method)
         return trajectory, Details(out, self._shape, isinstance(self._engine, ContactAided))
+
+    @property
+    def by_leg(self) -> bool:
+        """Whether the network judges legs, so that only the filter says how fast the body is."""
+        return isinstance(self._full, VelocityAided) and self._full.legs > 0
 
     def start_as(self, log: Log, start: str) -> None:
         """Reset to where a Log begins: `truth` or `gravity`."""

@@ -18,7 +18,7 @@ from gait.benchmark import render
 from gait.benchmark.courses import COURSES, FOLDER, QUICK, UNSEEN, Course, Progress, make_test_set
 from gait.benchmark.side_tables import calibration_table, cost_table, merit_table
 from gait.benchmark.significance import OURS, Difference, difference_table, differences
-from gait.benchmark.study import Study, run_study
+from gait.benchmark.study import Seeds, Study, run_study
 from gait.benchmark.table import Table
 from gait.benchmark.tables import paper_tables
 from gait.errors import GaitError
@@ -71,7 +71,8 @@ def run_bench(
         raise GaitError(f"all methods are compared with {OURS}: add it to the methods")
     courses: tuple[Course, ...] = QUICK if quick else COURSES
     test_set = make_test_set(courses, folder, workers, progress)
-    study = run_study(test_set.walks, methods, all_seeds=not quick, workers=workers, progress=progress)
+    seeds: Seeds = "tabled" if quick else "all"
+    study = run_study(test_set.walks, methods, seeds=seeds, workers=workers, progress=progress)
     tables = (merit_table(study), *paper_tables(study), calibration_table(study), cost_table(study))
     return Bench(study, tables, tuple(differences(study, OURS)), test_set.sha256)
 

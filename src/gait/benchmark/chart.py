@@ -9,6 +9,7 @@ from gait.arrays import Array, BoolArray
 
 COLOURS: dict[str, str] = {
     "truth": "#000000",
+    "gait-legs": "#D55E00",
     "gait": "#0072B2",
     "gait-flat": "#56B4E9",
     "nmn": "#E69F00",
@@ -16,7 +17,7 @@ COLOURS: dict[str, str] = {
     "iekf-sr": "#CC79A7",
 }
 """By method: the palette of Okabe and Ito, which the colour-blind can tell apart."""
-OTHER_COLOURS = ("#D55E00", "#999999", "#F0E442")
+OTHER_COLOURS = ("#999999", "#F0E442")
 """For what is no method of the paper, in turn."""
 
 

@@ -89,7 +89,7 @@ class Score:
     fused: VelocityScore
     """Of the filter."""
     network: VelocityScore | None
-    """Of the network by itself, as Tables I to III have it; none for model-based methods."""
+    """Of the network by itself, as Tables I to III have it; none where no network says how fast the body is."""
     errors: dict[str, Moments]
     """The metrics of Table IV."""
     nees: float
@@ -126,7 +126,7 @@ class Ground:
 
 
 def score(
-    log: Log, ground: Ground, trajectory: Trajectory, details: Details, seconds: float
+    log: Log, ground: Ground, trajectory: Trajectory, details: Details | None, seconds: float
 ) -> tuple[VelocityScore, VelocityScore | None, dict[str, Moments], float, float]:
     """Judge an estimate of a log.
 
@@ -134,7 +134,7 @@ def score(
         log: with truth for position, orientation and velocity.
         ground: of that log.
         trajectory: the estimate, on the log's clock.
-        details: what the method thought meanwhile.
+        details: what its network thought meanwhile, if one says how fast the body is.
         seconds: how long the estimate took.
 
     Returns:
@@ -146,9 +146,9 @@ def score(
     assert trajectory.vel_cov is not None
     std = np.sqrt(np.maximum(np.einsum("nii->ni", trajectory.vel_cov), 0.0))
     fused = velocity_score(log.t, error, std, ground)
-    predicted, sigma = details.predicted
     network = None
-    if np.isfinite(predicted).all():
+    if details is not None:
+        predicted, sigma = details.predicted
         truth = trajectory.vel_b - error
         network = velocity_score(log.t, predicted - truth, sigma, ground)
     absolute = ate(trajectory, log)

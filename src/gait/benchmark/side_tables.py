@@ -47,7 +47,7 @@ def cost_table(study: Study) -> Table:
     ours = load_model(METHODS["gait"].weights).architecture
     lines = []
     for method in (method for method in study.methods if METHODS[method].weights):
-        a = load_model(METHODS[method].weights).architecture
+        a = load_model(METHODS[method].tabled).architecture
         ratio = Cell(multiply_adds(a) / multiply_adds(ours), paper={"nmn": 3.3}.get(method))
         figures = (Cell(parameters(a)), Cell(multiply_adds(a)), ratio, Cell(folded_multiply_adds(a)))
         lines.append(Line((method,), (method,), "", dict(zip(_COST, figures, strict=True))))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
@@ -38,23 +39,25 @@ class Entrant:
     """Whether it stands for its method where one must: in figures. The median of its seeds."""
 
 
-def entrants(methods: Sequence[str], all_seeds: bool = True) -> list[Entrant]:
-    """Whoever takes part for these methods.
+Seeds = Literal["all", "tabled", "usual"]
+"""Which weights stand for a learned method: every seed that was trained for the tables, the one of them that stands for
+the others, or those that `Estimator.load` takes."""
 
-    Args:
-        methods: names of `METHODS`.
-        all_seeds: every seed that there are weights of, instead of the method as `Estimator.load` has it.
-    """
+
+def entrants(methods: Sequence[str], seeds: Seeds = "all") -> list[Entrant]:
+    """Whoever takes part for these methods, which are names of `METHODS`."""
     found = []
     for method in methods:
         if method not in METHODS:
             raise GaitError(f"unknown method '{method}': choose of {', '.join(METHODS)}")
-        shown = METHODS[method].weights
+        shown = METHODS[method].tabled
         if method in BASELINES:
             found.append(Entrant(method, method))
-        elif not all_seeds:
+        elif seeds == "usual":
             # By name it has weights for logs without targets as well.
-            found.append(Entrant(method, method, _seed(shown)))
+            found.append(Entrant(method, method, _seed(METHODS[method].weights)))
+        elif seeds == "tabled":
+            found.append(Entrant(method, shown, _seed(shown)))
         else:
             names = [name for name in model_names() if re.fullmatch(rf"{re.escape(method)}-\d+", name)]
             found += [Entrant(method, name, _seed(name), name == shown) for name in names]
@@ -134,7 +137,7 @@ def run_study(
     walks: Sequence[Walk],
     methods: Sequence[str] = tuple(METHODS),
     *,
-    all_seeds: bool = True,
+    seeds: Seeds = "all",
     start: str = "truth",
     workers: int = 2,
     progress: Progress = lambda what, share: None,
@@ -146,15 +149,15 @@ def run_study(
     Args:
         walks: with truth.
         methods: names of `METHODS`.
-        all_seeds: every seed of the learned methods, instead of the median one; and those of Table III.
+        seeds: which weights of the learned methods; with all of them come those of Table III.
         start: `truth` or `gravity`, as `Estimator.run` has it.
         workers: threads, which run side by side.
         progress: told how far it is.
     """
     judge = _loader("iekf")
     grounds = {walk.name: _ground(walk, judge, start) for walk in walks}
-    usual = entrants(methods, all_seeds)
-    groups = {gaits: entrants_trained_on(gaits, methods) for gaits in TRAINED_ON_OTHERS} if all_seeds else {}
+    usual = entrants(methods, seeds)
+    groups = {gaits: entrants_trained_on(gaits, methods) for gaits in TRAINED_ON_OTHERS} if seeds == "all" else {}
     jobs = [(entrant, list(walks), True) for entrant in usual]
     for gaits, group in groups.items():
         jobs += [(one, [walk for walk in walks if walk.course in TRAINED_ON_OTHERS[gaits]], False) for one in group]
@@ -213,11 +216,11 @@ def run_entrant(
 ) -> tuple[Score, Trace | None]:
     """One method on one walk, and what figures need of it where it is one to show."""
     log, shown = walk.log, entrant.shown and walk.run == 0
-    learned = entrant.method not in BASELINES
+    judges = entrant.method not in BASELINES and not estimator.by_leg
     begin = time.perf_counter()
     trajectory, details = estimator.run_with_details(log, start)
     spent = time.perf_counter() - begin
-    result = score(log, ground, trajectory, details, spent)
+    result = score(log, ground, trajectory, details if judges else None, spent)
     one = Score(walk.course, walk.run, entrant.method, entrant.seed, *result)
     if not shown:
         return one, None
@@ -228,8 +231,8 @@ def run_entrant(
         vel_b=trajectory.vel_b,
         pos_w=trajectory.pos_w,
         std=np.sqrt(np.einsum("nii->ni", trajectory.vel_cov)),
-        predicted=predicted if learned else None,
-        predicted_std=sigma if learned else None,
+        predicted=predicted if judges else None,
+        predicted_std=sigma if judges else None,
         attention=_attention(entrant, walk, start) if entrant.method == "gait" else None,
     )
 

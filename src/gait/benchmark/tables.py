@@ -37,8 +37,9 @@ def paper_tables(study: Study) -> list[Table]:
 
 _NETWORK_NOTE = (
     "Root mean square error of the body velocity: of the network by itself for gait, gait-flat and nmn, of the filter"
-    " for iekf, as in the paper. Mean (standard deviation) over runs and training seeds. Slip: samples in which a foot"
-    " that the contact estimator holds for standing moves faster than 0.5 m/s."
+    " for iekf, as in the paper, and for gait-legs, whose network judges legs. Mean (standard deviation) over runs and"
+    " training seeds. Slip: samples in which a foot that the contact estimator holds for standing moves faster than"
+    " 0.5 m/s."
 )
 _FILTER_NOTE = "The same of the velocity that the filter gives, for every method."
 

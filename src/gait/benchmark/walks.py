@@ -98,7 +98,7 @@ def walk_study(
     if not able:
         raise GaitError(f"no method can read these logs: {next(iter(left_out.values()))}")
     walks = [Walk(course, 0, log, 0) for course, log in zip(_courses(logs), logs.values(), strict=True)]
-    study = run_study(walks, able, all_seeds=False, start=start, workers=workers, progress=progress)
+    study = run_study(walks, able, seeds="usual", start=start, workers=workers, progress=progress)
     return WalkStudy(study, left_out)
 
 
