@@ -9,7 +9,6 @@ for t, gyro, accel, q, dq, q_des in robot:
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from gait.filters import output
 from gait.filters.params import BASELINES, Options, Prior, ProcessNoise
 from gait.health import HealthReport
 from gait.log import Log
+from gait.methods import DEFAULT, METHODS, Method
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.model import Model, load_model
 from gait.robots import Robot
@@ -31,38 +31,8 @@ from gait.runtime.velocity_aided import ATTENTIONS, GAP_LENGTH, HEALTH, PREDICTE
 from gait.sample import Sample
 from gait.trajectory import Trajectory
 
-__all__ = ["METHODS", "Estimator", "Method", "State"]
+__all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State"]
 
-
-@dataclass(frozen=True)
-class Method:
-    """One way to estimate: a network whose velocity the filter takes, or a filter on contacts."""
-
-    needs: str
-    """Inputs beside gyro, accel, q and dq, in words."""
-    weights: str = ""
-    """Name of the network's weights; empty for a model-based method."""
-    without_targets: str = ""
-    """Weights for logs without q_des (for `gait-legs` without tau, too), where there are any."""
-    dead_leg: str = ""
-    """Weights that take over while a leg is out of use, where there are any."""
-    trot_only: str = ""
-    """Weights that know no other gait and stand for the method in the benchmark's tables, if not the usual ones."""
-
-    @property
-    def tabled(self) -> str:
-        """Weights that stand for the method in tables."""
-        return self.trot_only or self.weights
-
-
-METHODS: dict[str, Method] = {
-    "gait": Method("q_des; without it, the weights that do without", "gait-0", "gait-no-targets-0", "gait-dead-leg-0"),
-    "gait-flat": Method("q_des", "gait-flat-1"),
-    "nmn": Method("q_des", "nmn-2"),
-    "iekf": Method("tau, or q_des (with the robot's gains), or foot_force, or contact"),
-    "iekf-sr": Method("tau, or q_des (with the robot's gains), or foot_force, or contact"),
-}
-"""The methods by name. Of three seeds, `weights` names the one with the median validation error."""
 
 _FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
 _FIRST_OPTIONAL = 4
@@ -214,7 +184,7 @@ class Estimator:
     @staticmethod
     def load(
         robot: str | Path | Robot = "go1",
-        method: str | Path | Model = "gait",
+        method: str | Path | Model = DEFAULT,
         *,
         joint_names: Sequence[str] | None = None,
         attention: bool = False,

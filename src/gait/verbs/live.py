@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 from tyro.conf import Positional
 
 from gait.errors import GaitError
+from gait.methods import DEFAULT
 from gait.verbs import Common, Outcome
 from gait.verbs.bars import status
 
@@ -36,7 +37,7 @@ class Options(Common):
     # Not `... | None`: for that tyro imports a type checker, which doubles the time of a help.
     robot: Optional[str] = None  # noqa: UP045
     """Name of the robot, or the path of its YAML file; go1 for ros, what the log says for a log."""
-    method: str = "gait"
+    method: str = DEFAULT
     """gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
     imu: str = "/imu"
     """ros: topic of sensor_msgs/Imu."""

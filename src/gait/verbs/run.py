@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 from tyro.conf import Positional
 
 from gait.errors import GaitError, need_extra
+from gait.methods import DEFAULT
 from gait.read_options import ReadOptions
 from gait.verbs import Common, Outcome
 from gait.verbs.bars import share_bar
@@ -58,7 +59,7 @@ class Options(Common, ReadOptions):
 
     log: Positional[Path]
     """The log, in any format that gait reads."""
-    method: str = "gait"
+    method: str = DEFAULT
     """gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
     start: Literal["auto", "truth", "gravity"] = "auto"
     """Begin at the true state, or at rest with roll and pitch from the accelerometer; auto takes the truth if there is
