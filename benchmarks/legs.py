@@ -22,8 +22,9 @@ import numpy as np
 from held import HEADS, make_walk
 from sections import DOCS, markdown, paragraph, write_section
 
-from gait import Estimator, Log, Options, Robot
+from gait import Estimator, Log, Robot
 from gait.evaluate import velocity_rmse
+from gait.filters import Options
 from gait.io import open_log
 from gait.nets.model import Model, load_model
 from gait.results import Row, rows_to_json
