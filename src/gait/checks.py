@@ -156,21 +156,24 @@ def _leg_odometry(log: Log, robot: Robot) -> tuple[str, bool]:
     vel_b = log.vel_b[rows] if log.has_truth else None
     legs = range(robot.num_legs)
     apart = {
-        order: _disagreement(
-            robot, q[:, order].reshape(len(rows), -1), dq[:, order].reshape(len(rows), -1), gyro, vel_b
-        )
+        order: _disagreement(robot, q[:, order].reshape(len(rows), -1), dq[:, order].reshape(len(rows), -1), gyro, None)
         for order in (itertools.permutations(legs) if robot.num_legs <= 4 else [tuple(legs)])
     }
-    ours, best = apart[tuple(legs)], min(apart, key=lambda order: apart[order])
+    now, best = apart[tuple(legs)], min(apart, key=lambda order: apart[order])
+    ours = now if vel_b is None else _disagreement(robot, log.q[rows], log.dq[rows], gyro, vel_b)
     speed = 0.0 if vel_b is None else float(np.median(np.linalg.norm(vel_b, axis=1)))
     words = (
         f"the two lowest feet agree on the velocity to {ours:.2f} m/s (median)"
         if vel_b is None
         else f"the lowest foot tells the true velocity to {ours:.2f} m/s (median; the robot goes {speed:.2f} m/s)"
     )
-    if ours > 0.1 and apart[best] < 0.5 * ours:
+    if now > 0.1 and apart[best] < 0.5 * now:
+        # Feet on the ground agree with each other; this tells legs apart better than a truth does.
         names = " ".join(robot.leg_names[i] for i in best)
-        return f"{words}, but with the legs as {names} to {apart[best]:.2f}: the order of the joints is wrong", False
+        return (
+            f"feet agree to {now:.2f} m/s, but with the legs as {names} to {apart[best]:.2f}: their order is wrong",
+            False,
+        )
     if ours > max(SLOW, 0.5 * speed):
         return f"{words}: order, signs or units of the joints, or the frame of the truth, are wrong", False
     return words, True

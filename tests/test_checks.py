@@ -1,0 +1,74 @@
+"""`gait info` on logs: what is wrong with one is told, and nothing is told of a good one. The sample is such a one."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from gait import Log
+from gait.checks import check_log
+from gait.cli import main
+from gait.samples import SAMPLE
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    return Log.load(SAMPLE).slice(5.0, 11.0)
+
+
+def wrong(log: Log) -> dict[str, str]:
+    return {finding.name: finding.words for finding in check_log(log) if not finding.ok}
+
+
+def test_a_good_log_passes_with_and_without_truth(log: Log) -> None:
+    assert wrong(log) == {}
+    assert wrong(log.replace(pos_w=None, vel_w=None, quat_wb_wxyz=None)) == {}
+
+
+def test_the_sample_is_small_and_whole() -> None:
+    assert SAMPLE.stat().st_size < 3_000_000
+    whole = Log.load(SAMPLE)
+    assert len(whole) == 10000 and whole.rate == 500.0 and whole.has_truth
+    assert whole.contact is not None and whole.foot_vel_w is not None and whole.tau is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "words"),
+    [
+        (lambda log: {"accel": -log.accel}, "gravity", "gravity points the wrong way"),
+        (lambda log: {"accel": log.accel / 9.81}, "gravity", "so it is in g"),
+        (lambda log: {"accel": log.accel - [0.0, 0.0, 9.81]}, "gravity", "gravity was taken out of it"),
+        (lambda log: {"accel": log.accel[:, [2, 1, 0]]}, "gravity", "up is along x"),
+        (lambda log: {"gyro": np.degrees(log.gyro)}, "gyro", "57 times the truth: it is in degrees"),
+        (lambda log: {"q": np.degrees(log.q)}, "joints", "they are in degrees"),
+        (lambda log: {"q_des": None}, "q_des", "gait-flat and nmn cannot run"),
+        (lambda log: {"q_des": log.q}, "q_des", "equals q to the last bit"),
+        (lambda log: {"quat_wb_wxyz": log.need("quat_wb_wxyz")[np.maximum(np.arange(len(log)) - 50, 0)]}, "truth_clock",
+         "add --align-clock"),
+        (lambda log: {"vel_w": -log.need("vel_w")}, "truth_velocity", "check frame and unit of the velocity"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named(log: Log, change: object, check: str, words: str) -> None:
+    found = wrong(log.replace(**change(log)))  # type: ignore[operator]
+    assert check in found
+    assert re.search(words, found[check]), found
+
+
+def test_info_tells_topics_guesses_and_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(SAMPLE)]) == 0
+    text = capsys.readouterr().out
+    assert "- time: stamps of the headers" in text and "ok   gravity:" in text and "LOOK" not in text
+    assert main(["info", str(SAMPLE), "--truth", "none", "--json"]) == 0
+    found = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert found["truth"] == "no" and found["check_legs"] == "ok"
+    assert found["/imu/data"] == "sensor_msgs/msg/Imu, 10000 samples, 500 Hz, used for imu"
+    assert found["/ground_truth/odom"].endswith("not used")
+
+
+def test_legs_in_the_wrong_order_are_noticed_with_and_without_truth() -> None:
+    whole = Log.load(SAMPLE)
+    names = [*whole.joint_names[3:6], *whole.joint_names[:3], *whole.joint_names[6:]]
+    swapped = whole.replace(joint_names=names)
+    for log in (swapped, swapped.replace(pos_w=None, vel_w=None, quat_wb_wxyz=None)):
+        assert re.search("with the legs as .*: their order is wrong", wrong(log)["legs"])
