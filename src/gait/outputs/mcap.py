@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from gait.arrays import Array
-from gait.errors import GaitError, need_extra
+from gait.errors import GaitError
 from gait.io.clock import to_ns
 from gait.outputs.odometry import SCHEMAS, Converter, Encoder
 from gait.robots import Robot
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from gait.trajectory import Trajectory
 
-EXTRA = "ros"
-"""What to install for it."""
 CHUNK = 256 * 1024
 """Bytes that are compressed and written at once: a quarter of a second at 1 kHz, and done in about a millisecond."""
 _TOPICS = {"/odom": "nav_msgs/msg/Odometry", "/tf": "tf2_msgs/msg/TFMessage"}
@@ -47,10 +45,8 @@ class McapRecorder:
             method: how the state was estimated, kept in the file.
             source: where the samples come from, kept in the file.
         """
-        try:
-            from mcap.writer import Writer
-        except ImportError:
-            raise need_extra("mcap", EXTRA) from None
+        from mcap.writer import Writer
+
         from gait._version import __version__
 
         self.path, self.count = Path(path), 0

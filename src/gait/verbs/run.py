@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.errors import GaitError, need_extra
+from gait.errors import GaitError
 from gait.methods import DEFAULT
 from gait.read_options import ReadOptions
 from gait.verbs import Common, Outcome
@@ -92,7 +92,7 @@ def _run(options: Options, progress: Callable[[str, float], None]) -> Outcome:
     rows = _rows(done)
     notes = [*reading.notes, *_notes(done)]
     with whole_folder(options.out, "run") as folder:
-        notes += _write(options, folder.work, done, rows, progress)
+        _write(options, folder.work, done, rows, progress)
         if view is not None:
             view.show_run(
                 log, done.trajectory, done.details, lambda share: progress("drawing for Rerun", 0.8 + 0.2 * share)
@@ -227,32 +227,26 @@ def _table(rows: list[Row], title: str, method: str) -> Table:
     return Table("run", title, "", ("",), (method,), tuple(lines), best="")
 
 
-def _write(
-    options: Options, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]
-) -> list[str]:
-    """All files of the run; what could not be written, in words."""
+def _write(options: Options, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]) -> None:
+    """All files of the run."""
     import json
-    from importlib.util import find_spec
 
     from gait.describe import installation
-    from gait.outputs.mcap import EXTRA, write_mcap
+    from gait.outputs.mcap import write_mcap
     from gait.outputs.report import write_run_report
     from gait.results import Row, rows_to_json
 
-    notes, trajectory = [], done.trajectory
+    trajectory = done.trajectory
     progress("writing trajectory.csv", 0.3)
     trajectory.to_tum(folder / "trajectory.tum")
     trajectory.to_csv(folder / "trajectory.csv")
-    if find_spec("mcap") is None:
-        notes.append(f"Left out trajectory.mcap: {need_extra('mcap', EXTRA)}.")
-    else:
-        write_mcap(
-            folder / "trajectory.mcap",
-            trajectory,
-            done.estimator.robot,
-            done.log.gyro,
-            progress=lambda share: progress("writing trajectory.mcap", 0.5 + 0.2 * share),
-        )
+    write_mcap(
+        folder / "trajectory.mcap",
+        trajectory,
+        done.estimator.robot,
+        done.log.gyro,
+        progress=lambda share: progress("writing trajectory.mcap", 0.5 + 0.2 * share),
+    )
     progress("writing the report", 0.7)
     settings = {
         "command": shlex.join(["gait", "run", str(options.log), "--method", options.method, "--start", done.start]),
@@ -267,4 +261,3 @@ def _write(
     write_run_report(folder / "report.html", title, words, done.log, trajectory, done.details, done.spent, facts)
     (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     (folder / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")
-    return notes
