@@ -18,7 +18,7 @@ from gait.export.heads import Heads, heads_of
 from gait.filters.params import Options, Prior, ProcessNoise
 from gait.health import FIRST_LEG, Health
 from gait.io.atomic import atomic_path
-from gait.nets.architecture import AttentionArchitecture
+from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
 from gait.nets.fold import Folded
 from gait.nets.model import Model
 from gait.robots import Robot
@@ -52,12 +52,14 @@ def c_files(model: Model, name: str, robot: Robot | None = None) -> CFiles:
     """The C source and its header.
 
     Args:
-        model: of any kind.
+        model: of any kind but `gait-legs`.
         name: of the files without their ending: the source includes `<name>.h`.
         robot: whose IMU pose goes in; by default the one the model names.
     """
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise GaitError(f"'{name}' cannot name a C file: use letters, digits, '_', '-' and '.'")
+    if isinstance(model.architecture, LegsArchitecture):
+        raise GaitError("gait-legs has no C form yet: export it as ONNX (--format onnx)")
     robot = Robot.load(model.robot) if robot is None else robot
     heads, folded = heads_of(model)
     words = _words(model, name)

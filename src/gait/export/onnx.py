@@ -22,7 +22,7 @@ from gait.arrays import AnyArray, Array
 from gait.errors import need_extra
 from gait.export.heads import Heads, heads_of, metadata_of
 from gait.io.atomic import atomic_path
-from gait.nets.architecture import JOINTS, AttentionArchitecture
+from gait.nets.architecture import JOINTS, AttentionArchitecture, LegsArchitecture
 from gait.nets.fold import Folded
 from gait.nets.model import Model
 from gait.nets.shapes import OUTPUTS
@@ -36,7 +36,7 @@ HIDDEN, NOTHING = -1e30, -1e29
 """Scores of what may not be seen, and of the row that stands in if there is nothing else."""
 
 
-class _Graph:
+class Graph:
     """Nodes, constants, inputs and outputs, gathered one by one."""
 
     def __init__(self) -> None:
@@ -51,18 +51,22 @@ class _Graph:
         self.outputs: list[Any] = []
 
     def constant(self, name: str, value: Any, kind: Any = np.float32) -> str:
+        """A constant, by its name."""
         self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value, dtype=kind), name))
         return name
 
     def input(self, name: str, *shape: int, boolean: bool = False) -> str:
+        """An input of the graph, by its name."""
         self.inputs.append(self._value(name, shape, boolean))
         return name
 
     def output(self, name: str, *shape: int, boolean: bool = False) -> str:
+        """An output of the graph; its name is for the node that gives it."""
         self.outputs.append(self._value(name, shape, boolean))
         return name
 
     def node(self, kind: str, inputs: list[str], *outputs: str, **attributes: Any) -> str:
+        """A node; returns the name of its first output."""
         self.nodes.append(
             self.onnx.helper.make_node(kind, inputs, list(outputs), name=f"{kind}_{outputs[-1]}", **attributes)
         )
@@ -79,18 +83,13 @@ def onnx_model(model: Model) -> ModelProto:
     Raises:
         GaitError: if onnx is not installed.
     """
-    graph = _Graph()
-    heads, folded = heads_of(model)
-    features = _features(graph, model)
-    if folded is None:
-        vector = graph.node("Concat", features, "features", axis=0)
-        gate_weight = heads.gate_weight
+    graph, a = Graph(), model.architecture
+    if isinstance(a, LegsArchitecture):
+        from gait.export.onnx_legs import legs_graph
+
+        legs_graph(graph, model)
     else:
-        assert isinstance(model.architecture, AttentionArchitecture)
-        vector = _attention(graph, folded, model.architecture, features)
-        gate_weight = _gates_of_rows(heads, folded)
-    a = model.architecture
-    _heads(graph, heads, vector, gate_weight, (a.log_std_min, a.log_std_max))
+        _sequence_graph(graph, model)
     onnx = graph.onnx
     name = f"gait_{a.kind}_{model.robot}"
     proto: ModelProto = onnx.helper.make_model(
@@ -106,6 +105,21 @@ def onnx_model(model: Model) -> ModelProto:
     return proto
 
 
+def _sequence_graph(graph: Graph, model: Model) -> None:
+    """From a sample to velocity and log-std, for the networks with GRUs."""
+    a = model.architecture
+    heads, folded = heads_of(model)
+    features = _features(graph, model)
+    if folded is None:
+        vector = graph.node("Concat", features, "features", axis=0)
+        gate_weight = heads.gate_weight
+    else:
+        assert isinstance(a, AttentionArchitecture)
+        vector = _attention(graph, folded, a, features)
+        gate_weight = _gates_of_rows(heads, folded)
+    _heads(graph, heads, vector, gate_weight, (a.log_std_min, a.log_std_max))
+
+
 def save_onnx(model: Model, path: str | Path) -> ModelProto:
     """Write the ONNX form of a model, whole or not at all, and return it."""
     proto = onnx_model(model)
@@ -114,7 +128,7 @@ def save_onnx(model: Model, path: str | Path) -> ModelProto:
     return proto
 
 
-def _features(graph: _Graph, model: Model) -> list[str]:
+def _features(graph: Graph, model: Model) -> list[str]:
     """The inputs of a sample, in the order of the feature vector."""
     joints = JOINTS * model.architecture.legs
     names = [graph.input("gyro", 3), graph.input("accel", 3), graph.input("q", joints), graph.input("dq", joints)]
@@ -123,7 +137,7 @@ def _features(graph: _Graph, model: Model) -> list[str]:
     return names
 
 
-def _attention(graph: _Graph, f: Folded, a: AttentionArchitecture, features: list[str]) -> str:
+def _attention(graph: Graph, f: Folded, a: AttentionArchitecture, features: list[str]) -> str:
     """From the features to the pooled numbers."""
     tokens, slots, size, queries = len(a.tokens), a.history, sum(a.embeddings.values()), len(f.slot_bias)
     width, before = size + tokens, (slots - 1) * tokens
@@ -174,7 +188,7 @@ def _gates_of_rows(heads: Heads, f: Folded) -> Array:
     return np.concatenate([heads.gate_weight, np.zeros((grus, gates, width - 6))], axis=2)
 
 
-def _heads(graph: _Graph, heads: Heads, vector: str, gate_weight: Array, bounds: tuple[float, float]) -> None:
+def _heads(graph: Graph, heads: Heads, vector: str, gate_weight: Array, bounds: tuple[float, float]) -> None:
     """From the numbers that the gates read to velocity, log-std and the next hidden state."""
     grus, hidden, mlp = heads.grus, heads.hidden, heads.mlp
     offset = np.concatenate([np.zeros((grus, 2 * hidden)), heads.recurrent_bias], axis=1)
