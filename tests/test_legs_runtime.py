@@ -28,7 +28,7 @@ from gait.runtime.leg_network_numpy import NumpyLegs
 from gait.runtime.leg_pack import new_leg_memory, pack_legs
 from gait.train.validate import predict
 
-SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.npz"
+SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
 LEGS = ("FR", "FL", "RR", "RL")
 VARIANTS: list[dict[str, Any]] = [
     {},

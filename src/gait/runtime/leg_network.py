@@ -21,43 +21,31 @@ _F1, _I1, _B1 = "float32[::1]", "int64[::1]", "boolean[::1]"
 _ZERO = np.float32(0.0)
 _UNSEEN = np.float32(-1e30)
 """Score of a hidden leg: its share is exactly zero."""
-_BEGUN, _PLACE = 0, 1
-"""In the memory: whether there was a sample, and where in the ring it is."""
+_BEGUN, _TIME = 0, 1
+"""In the memory: whether there was a sample, and how many since the rings were last full."""
 
 
-@compiled(f"void({_I1}, {_F1}, float64[::1], {_B1})")
-def _remember(sizes: IntArray, memory: Floats, features: Array, before: BoolArray) -> None:
-    """Put the sample into the ring. What was not seen before it is taken to have been like it."""
-    legs, own, slots = sizes[at.LEGS], sizes[at.OWN], (sizes[at.FRAMES] - 1) * sizes[at.STRIDE] + 1
-    width, ring = SHARED + legs * own, sizes[at.RING]
-    begun = memory[_BEGUN] > _ZERO
-    place = int(memory[_PLACE]) + 1 if begun else 0
-    place = place if place < slots else 0
-    memory[_BEGUN], memory[_PLACE] = 1.0, place
-    for slot in range(slots):
-        to = ring + slot * width
-        if slot == place or not begun:
-            for i in range(SHARED):
-                memory[to + i] = features[i]
-        for leg in range(legs):
-            if slot == place or not begun or not before[leg]:
-                start, mine = SHARED + PER_LEG * leg, to + SHARED + leg * own
-                for i in range(own):
-                    memory[mine + i] = features[start + sizes[at.COLUMNS + i]]
-
-
-@compiled(f"void({_I1}, {_F1}, int64, int64, int64)")
-def _window(sizes: IntArray, memory: Floats, first: int, count: int, to: int) -> None:
-    """`count` numbers of a sample from `first` on, of all frames, newest first."""
-    frames, stride = sizes[at.FRAMES], sizes[at.STRIDE]
-    slots, width = (frames - 1) * stride + 1, SHARED + sizes[at.LEGS] * sizes[at.OWN]
-    slot = int(memory[_PLACE])
-    for _ in range(frames):
-        at_slot = sizes[at.RING] + slot * width + first
+@compiled(f"int64({_I1}, {_F1}, float64[::1], {_B1})")
+def _remember(sizes: IntArray, memory: Floats, features: Array, before: BoolArray) -> int:
+    """Put the sample into its ring; returns its place. What was not seen before it is taken to have been like it."""
+    legs, own, frames, stride = sizes[at.LEGS], sizes[at.OWN], sizes[at.FRAMES], sizes[at.STRIDE]
+    begun, places = memory[_BEGUN] > _ZERO, 2 * frames * stride
+    time = int(memory[_TIME]) + 1 if begun else 0
+    time = time if time < frames * stride else 0
+    memory[_BEGUN], memory[_TIME] = 1.0, time
+    place = 2 * frames * (time % stride) + time // stride
+    for leg in range(-1, legs):
+        count = SHARED if leg < 0 else own
+        ring = sizes[at.RING] + (0 if leg < 0 else places * (SHARED + leg * own))
+        fresh = not begun or (leg >= 0 and not before[leg])
         for i in range(count):
-            memory[to + i] = memory[at_slot + i]
-        to += count
-        slot = slot - stride if slot >= stride else slot - stride + slots
+            value = features[i] if leg < 0 else features[SHARED + PER_LEG * leg + sizes[at.COLUMNS + i]]
+            memory[ring + place * count + i] = value
+            memory[ring + (place + frames) * count + i] = value
+            if fresh:
+                for k in range(places):
+                    memory[ring + k * count + i] = value
+    return int(place)
 
 
 @compiled(f"void({_I1}, {_F1}, int64, {_B1})")
@@ -131,19 +119,19 @@ def leg_step(
     """
     legs, own, hidden, mlp = sizes[at.LEGS], sizes[at.OWN], sizes[at.HIDDEN], sizes[at.MLP]
     attention = sizes[at.HEADS] * sizes[at.HEAD]
-    layer, window, columns = sizes[at.LAYER], sizes[at.WINDOW], own * sizes[at.FRAMES]
+    layer, frames, places = sizes[at.LAYER], sizes[at.FRAMES], 2 * sizes[at.FRAMES] * sizes[at.STRIDE]
     rows, joined = (3 * attention + WIDE - 1) // WIDE * WIDE, hidden + attention
-    _remember(sizes, memory, features, before)
-    _window(sizes, memory, 0, SHARED, sizes[at.SHARED_WINDOW])
-    shared = SHARED * sizes[at.FRAMES]
-    dense(weights, sizes[at.SHARED_LAYER], memory, sizes[at.SHARED_WINDOW], shared, memory, sizes[at.BASE], hidden)
+    oldest = _remember(sizes, memory, features, before) + 1
+    window = sizes[at.RING] + oldest * SHARED
+    dense(weights, sizes[at.SHARED_LAYER], memory, window, frames * SHARED, memory, sizes[at.BASE], hidden)
     for leg in range(legs):
         if not seen[leg]:
             continue
-        _window(sizes, memory, SHARED + leg * own, own, window)
+        window = sizes[at.RING] + places * (SHARED + leg * own) + oldest * own
         copy_lanes(memory, sizes[at.BASE], memory, layer, hidden)
         for row in range(0, hidden, WIDE):
-            add_wide(weights, sizes[at.OWN_LAYER] + row * columns, memory, window, columns, memory, layer + row)
+            w = sizes[at.OWN_LAYER] + row * frames * own
+            add_wide(weights, w, memory, window, frames * own, memory, layer + row)
         relu(memory, layer, hidden)
         x = sizes[at.JOINED] + leg * joined
         dense(weights, sizes[at.HIDDEN_LAYER], memory, layer, hidden, memory, x, hidden)

@@ -2,6 +2,10 @@
 
 The normaliser is folded into the first layer, which is cut in two: what all legs share is worked out once. The scale of
 the scores is in the queries, and the reach of a correction in the last layer.
+
+Frames lie `stride` samples apart, so there are as many rings as that, each with every `stride`-th sample. A sample is
+written twice, `frames` places apart: the frames of a step then always lie side by side, oldest first, and nothing is
+moved.
 """
 
 from __future__ import annotations
@@ -28,10 +32,10 @@ LEG_LANES, HEAD_LANES = 4, 16
     # Where things begin in `weights`.
     SHARED_LAYER, OWN_LAYER, HIDDEN_LAYER, LOOK_LAYER, MIX_LAYER, OUTPUT_LAYER, BOUNDS,
     # Where things begin in `memory`; two numbers at its start tell whether there was a sample, and its place.
-    RING, SHARED_WINDOW, WINDOW, BASE, LAYER, JOINED, LOOKS, SHARES, RAW, MEMORY,
+    RING, BASE, LAYER, JOINED, LOOKS, SHARES, RAW, MEMORY,
     # Which of a leg's nine numbers the network reads.
     COLUMNS,
-) = range(27)  # fmt: skip
+) = range(25)  # fmt: skip
 
 
 class LegParts(NamedTuple):
@@ -94,7 +98,8 @@ def pack_legs(model: Model) -> Packed:
     look = np.pad(p.look, ((0, 0), (0, 0), (0, head - a.head_width), (0, 0))).reshape(-1, 1 + a.hidden)
     heads = np.pad(p.mix[:, 1 + a.hidden :].reshape(a.mlp, a.heads, -1), ((0, 0), (0, 0), (0, head - a.head_width)))
     mix = np.concatenate([widened(p.mix[:, : 1 + a.hidden], a.hidden, hidden), heads.reshape(a.mlp, -1)], axis=1)
-    sizes[[SHARED_LAYER, OWN_LAYER]] = blocks(p.shared), blocks(p.own)
+    shared = np.concatenate([p.shared[:, :1], _oldest_first(p.shared[:, 1:], a.frames)], axis=1)
+    sizes[[SHARED_LAYER, OWN_LAYER]] = blocks(shared), blocks(_oldest_first(p.own, a.frames))
     sizes[HIDDEN_LAYER] = blocks(widened(p.hidden, a.hidden, hidden))
     sizes[LOOK_LAYER] = blocks(widened(look, a.hidden, hidden)) if head else buffer.used
     sizes[MIX_LAYER] = blocks(mix)
@@ -103,14 +108,18 @@ def pack_legs(model: Model) -> Packed:
     bounds = np.array([[a.log_std_min], [a.log_std_max - a.log_std_min]])
     sizes[BOUNDS] = buffer.columns(bounds, 0)
     memory.take(2)
-    sizes[RING] = memory.take((a.lags[-1] + 1) * (SHARED + a.legs * len(a.leg_columns)))
-    sizes[SHARED_WINDOW], sizes[WINDOW] = memory.take(a.frames * SHARED), memory.take(a.frames * len(a.leg_columns))
+    sizes[RING] = memory.take(2 * a.frames * a.stride * (SHARED + a.legs * len(a.leg_columns)))
     sizes[BASE], sizes[LAYER] = memory.take(hidden), memory.take(max(hidden, mlp))
     sizes[JOINED] = memory.take(a.legs * (hidden + a.heads * head))
     sizes[LOOKS] = memory.take(a.legs * look_rows(a.heads, head))
     sizes[SHARES], sizes[RAW] = memory.take(a.legs * a.heads * padded(a.legs, LEG_LANES)), memory.take(3 * a.legs)
     sizes[MEMORY] = memory.used
     return Packed(np.concatenate([sizes, np.array(a.leg_columns, dtype=np.int64)]), aligned(buffer.joined()))
+
+
+def _oldest_first(matrix: Array, frames: int) -> Array:
+    """The columns of a layer on frames, turned round."""
+    return matrix.reshape(len(matrix), frames, -1)[:, ::-1].reshape(len(matrix), -1)
 
 
 def look_rows(heads: int, head: int) -> int:
