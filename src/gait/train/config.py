@@ -28,7 +28,7 @@ class TrainConfig:
     """gait-legs: whether it sees where a foot is."""
     across_legs: bool = True
     """gait-legs: whether a leg looks at the others."""
-    hidden_legs: float = 0.4
+    hidden_legs: float = 0.0
     """gait-legs: in half of the sequences, the chance of each leg to be left out."""
     faults: bool = False
     """gait-legs: draw ordinary sensor faults for every episode; see gait.train.faults."""

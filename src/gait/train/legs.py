@@ -89,6 +89,8 @@ def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -
 
     A leg learns to be judged without its partners of the trot, and in the company of others.
     """
+    if share == 0.0:
+        return torch.ones(batch, legs).bool()
     hidden = (rng.random((batch, legs)) < share) & (rng.random((batch, 1)) < 0.5)
     hidden[hidden.all(1)] = False
     return torch.from_numpy(~hidden)
