@@ -21,7 +21,7 @@ def main(out: str | Path, path: str | Path = SAMPLE) -> None:
     import matplotlib.pyplot as plt
 
     log = gait.open_log(path).reorder("go1")
-    estimator = gait.Estimator.load("go1", attention=True)
+    estimator = gait.Estimator.load("go1", "gait", attention=True)
     _, details = estimator.run_with_details(log, start="truth" if log.has_truth else "gravity")
     legs = details.attention.sum(axis=1)[:, FIRST_LEG:]  # (N, history, tokens) -> (N, legs)
 

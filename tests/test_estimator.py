@@ -65,7 +65,7 @@ def test_streaming_equals_the_torch_model_over_the_whole_sequence(log: Log, kind
 
 
 def test_a_state_is_a_snapshot_in_the_words_of_log_and_trajectory(log: Log) -> None:
-    estimator = Estimator.load("go1", attention=True)
+    estimator = Estimator.load("go1", "gait", attention=True)
     states = feed(estimator, log.slice(0.0, 0.2))
     state, later = states[50], states[-1]
     assert not np.array_equal(state.vel_b, later.vel_b)
@@ -78,7 +78,7 @@ def test_a_state_is_a_snapshot_in_the_words_of_log_and_trajectory(log: Log) -> N
 
 
 def test_joints_are_found_by_name(log: Log) -> None:
-    plain = feed(Estimator.load("go1"), log.slice(0.0, 0.3))
+    plain = feed(Estimator.load("go1", "gait"), log.slice(0.0, 0.3))
     names = ["arm_joint", *reversed(log.joint_names)]
     estimator = Estimator.load("go1", joint_names=names)
     estimator.start_as(log, "truth")
@@ -178,7 +178,7 @@ def test_a_broken_sensor_is_left_out_and_named(log: Log, method: str, values: di
 
 
 def test_a_stuck_encoder_is_found_and_a_robot_at_rest_is_not(log: Log) -> None:
-    estimator = Estimator.load("go1")
+    estimator = Estimator.load("go1", "gait")
     estimator.start_as(log, "truth")
     q, dq = np.array(log.q), np.array(log.dq)
     q[500:700, :3], dq[500:700, :3] = q[500, :3], dq[500, :3]
@@ -194,7 +194,7 @@ def test_a_stuck_encoder_is_found_and_a_robot_at_rest_is_not(log: Log) -> None:
 
 
 def test_a_leg_can_be_flagged_as_broken(log: Log) -> None:
-    estimator = Estimator.load("go1", attention=True)
+    estimator = Estimator.load("go1", "gait", attention=True)
     estimator.start_as(log, "truth")
     for row in log.slice(0.0, 0.1).rows():
         state = estimator.update(*row[:6], leg_ok=[True, True, False, True])
@@ -203,7 +203,7 @@ def test_a_leg_can_be_flagged_as_broken(log: Log) -> None:
 
 
 def test_stamps_may_repeat_go_back_pause_and_begin_anew(log: Log) -> None:
-    estimator = Estimator.load("go1")
+    estimator = Estimator.load("go1", "gait")
     rows = list(log.slice(0.0, 2.0).rows())
     estimator.start_as(log, "truth")
     states = {k: estimator.update(row) for k, row in enumerate(rows[:500])}
@@ -249,14 +249,14 @@ def test_nothing_a_sensor_says_makes_nan_or_raises(log: Log, method: str) -> Non
 
 @pytest.mark.parametrize(("rate", "worse"), [(1000.0, 1.3), (400.0, 1.5), (200.0, 3.0)])
 def test_other_rates_cost_little(log: Log, rate: float, worse: float) -> None:
-    estimator = Estimator.load("go1")
+    estimator = Estimator.load("go1", "gait")
     usual = error(estimator.run(log), log)
     other = log.resample(rate)
     assert error(estimator.run(other), other) < worse * usual
 
 
 def test_jitter_of_a_fifth_of_a_period_changes_no_step_of_the_network(log: Log) -> None:
-    estimator = Estimator.load("go1")
+    estimator = Estimator.load("go1", "gait")
     jitter = np.random.default_rng(0).uniform(-1.9e-4, 1.9e-4, len(log))
     _, clean = estimator.run_with_details(log)
     _, shaken = estimator.run_with_details(log.replace(t=log.t + jitter))
@@ -302,7 +302,7 @@ def test_the_loop_neither_allocates_nor_compiles(log: Log) -> None:
     from numba.core.runtime import _nrt_python, rtsys
 
     _nrt_python.memsys_enable_stats()
-    estimator = Estimator.load("go1", attention=True)
+    estimator = Estimator.load("go1", "gait", attention=True)
     rows = list(log.slice(0.0, 0.5).rows())
     estimator.start_as(log, "truth")
     counts = []
@@ -320,7 +320,7 @@ def test_the_loop_neither_allocates_nor_compiles(log: Log) -> None:
 
 
 def test_a_robot_at_rest_finds_its_own_tilt(log: Log) -> None:
-    estimator = Estimator.load("go1")
+    estimator = Estimator.load("go1", "gait")
     roll, pitch = 0.2, -0.1
     force = 9.81 * np.array([-np.sin(pitch), np.sin(roll) * np.cos(pitch), np.cos(roll) * np.cos(pitch)])
     estimator.reset(accel=np.tile(force, (20, 1)))
@@ -402,7 +402,7 @@ def test_a_second_network_takes_over_while_a_leg_is_dead(log: Log) -> None:
 
 def test_a_dead_leg_on_trot_costs_less_than_half() -> None:
     """Over the whole sample: in a few seconds of it, the usual error itself may be half or twice that of others."""
-    log, estimator = Log.load(SAMPLE), Estimator.load("go1")
+    log, estimator = Log.load(SAMPLE), Estimator.load("go1", "gait")
     usual = error(estimator.run(log), log)
     for leg in range(4):
         estimator.start_as(log, "truth")
@@ -421,7 +421,7 @@ def test_inflation_is_how_far_the_network_is_believed(log: Log) -> None:
 
 
 def test_without_targets_other_weights_are_taken(log: Log) -> None:
-    estimator = Estimator.load("go1")
+    estimator = Estimator.load("go1", "gait")
     without = log.replace(q_des=None)
     trajectory = estimator.run(without)
     assert error(trajectory, log) < 0.06

@@ -227,7 +227,7 @@ def test_a_loop_of_updates_gives_the_bits_of_run(log: Log) -> None:
         assert state.legs is not None and state.attention is not None
         assert np.array_equal(state.legs[0], velocity) and np.array_equal(state.legs[1], std)
         assert np.array_equal(state.attention, looks) and state.attention.shape == (4, 4)
-    assert Estimator.load("go1", attention=True).run_with_details(log.slice(0.0, 0.1))[1].legs is None
+    assert Estimator.load("go1", "gait", attention=True).run_with_details(log.slice(0.0, 0.1))[1].legs is None
 
 
 NUMPY_RUN = """
