@@ -181,7 +181,9 @@ class View:
 
 
 def tokens(robot: Robot, count: int) -> Sequence[str]:
-    """What the network looks at, in words: the IMU, then legs, or kinds of joint data."""
+    """What the network looks at, in words: legs alone; the IMU, then legs, or kinds of joint data."""
+    if count == robot.num_legs:
+        return robot.leg_names
     legs = ("gyro", "accel", *robot.leg_names)
     return legs if count == len(legs) else ("gyro", "accel", "q", "dq", "q_des", *map(str, range(count)))[:count]
 
