@@ -109,8 +109,9 @@ def leg_features_into(
         out: angular rate, specific force, then position, velocity and force of each leg (6 + 9 L,).
     """
     work, legs = motion.work, body.signs.shape[0]
-    foot, moved, turn, free, force = work[0], work[1], work[2], work[3], work[4]
-    rate, down, jac = out[0:3], work[5], np.empty((3, 3))
+    # The last two are used twice, since there is no more room.
+    foot, down, moved_or_force, turn_or_free = work[0], work[1], work[2], work[3]
+    rate, jac = out[0:3], work[5:8]
     for i in range(3):
         rate[i] = out[3 + i] = 0.0
         for j in range(3):
@@ -129,19 +130,22 @@ def leg_features_into(
                 ddq[i], torque[i] = 0.0, tau[a + i]
             motion.dq[a + i] = dq[a + i]
         leg_fk(body.offsets, body.signs, leg, q[a:z], foot, jac)
-        foot_velocity(jac, dq[a:z], rate, foot, moved)
-        calf_rate(body.signs, leg, q[a:z], dq[a:z], rate, turn)
-        leg_torque(body.offsets, body.signs, body.inertial, body.armature, leg, q[a:z], dq[a:z], ddq, down, free)
-        ground_force(jac, torque, free, force)
+        foot_velocity(jac, dq[a:z], rate, foot, moved_or_force)
+        calf_rate(body.signs, leg, q[a:z], dq[a:z], rate, turn_or_free)
         mine = out[SHARED + PER_LEG * leg : SHARED + PER_LEG * (leg + 1)]
         for i in range(3):
             hip = body.offsets[leg, 0, i] + body.offsets[leg, 1, i]
             mine[POSITION + i] = (foot[i] - hip) / body.leg_length
-            mine[VELOCITY + i] = -moved[i]
-            mine[FORCE + i] = force[i] / body.weight
+            mine[VELOCITY + i] = -moved_or_force[i]
         # The centre of a foot that rolls moves by its turning times its height over the ground.
-        mine[VELOCITY] += turn[1] * body.foot_radius
-        mine[VELOCITY + 1] -= turn[0] * body.foot_radius
+        mine[VELOCITY] += turn_or_free[1] * body.foot_radius
+        mine[VELOCITY + 1] -= turn_or_free[0] * body.foot_radius
+        leg_torque(
+            body.offsets, body.signs, body.inertial, body.armature, leg, q[a:z], dq[a:z], ddq, down, turn_or_free
+        )  # fmt: skip
+        ground_force(jac, torque, turn_or_free, moved_or_force)
+        for i in range(3):
+            mine[FORCE + i] = moved_or_force[i] / body.weight
     motion.begun[0] = 1.0
 
 
