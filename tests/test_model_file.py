@@ -133,6 +133,8 @@ def test_info_describes_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path.write_bytes(path.read_bytes()[:500])
     assert main(["info", str(path)]) == 1
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert main(["info", "gait-0", "--json"]) == 0
+    assert {"name": "network", "value": "gait", "unit": "-"} in json.loads(capsys.readouterr().out)["rows"]
 
 
 def test_torch_is_not_needed_to_read_a_model(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class Options(Common, ReadOptions):
 
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
     path: Positional[Optional[Path]] = None  # noqa: UP045
-    """A log (npz, ROS bag, MCAP, CSV, HDF5), a trajectory (npz, csv, tum), or a model (safetensors)."""
+    """A log (npz, ROS bag, MCAP, CSV, HDF5), a trajectory (npz, csv, tum), or a model (its name, or safetensors)."""
 
 
 def run(options: Options) -> Outcome:
@@ -41,9 +41,9 @@ def run(options: Options) -> Outcome:
         return Outcome(rows, title="This installation", next="gait demo")
     from gait.io import read
     from gait.log import Log
-    from gait.nets.model import SUFFIX, is_safetensors, load_model
+    from gait.nets.model import SUFFIX, is_safetensors, load_model, model_names
 
-    if options.path.suffix == SUFFIX or is_safetensors(options.path):
+    if str(options.path) in model_names() or options.path.suffix == SUFFIX or is_safetensors(options.path):
         return Outcome(describe.model(load_model(options.path)), title=f"Model {options.path}")
     found = read(options.path, options)
     record = found.record
