@@ -395,7 +395,7 @@ def test_lines_are_told_apart_without_colours_and_axes_show_all(study: Study) ->
 
     chart = by_name(paper_charts(make_study(methods=tuple(COLOURS)[1:])))["trot-to-bound"]
     looks = [look for name, look in _looks(chart).items() if name != "truth"]
-    assert len({str(look["linestyle"]) for look in looks}) == len({look["marker"] for look in looks}) == 5
+    assert len({str(look["linestyle"]) for look in looks}) == len({look["marker"] for look in looks}) == 6
     # Panels on one scale reach as far as the largest of them.
     small = Panel((Series("a", np.arange(50.0), np.linspace(0.0, 0.5, 50)),), "x", "y")
     large = Panel((Series("a", np.arange(50.0), np.linspace(0.0, 2.0, 50)),), "x", "y")

@@ -35,7 +35,9 @@ STYLE: dict[str, Any] = {
     # Names inside an SVG are random otherwise.
     "svg.hashsalt": "gait",
 }
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (4, 1.2, 1, 1.2)), (0, (1.2, 1.2)), (0, (5, 1.2, 1, 1.2, 1, 1.2)))
+DASHES: tuple[Any, ...] = (
+    "-", (0, (5, 1.5)), (0, (4, 1.2, 1, 1.2)), (0, (1.2, 1.2)), (0, (5, 1.2, 1, 1.2, 1, 1.2)), (0, (8, 3))
+)  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 """Beside its colour a line has its own dashes or markers, for those who see no colours and for print."""
 SHADES = ("#000000", "#D55E00", "#0072B2")
