@@ -200,7 +200,7 @@ def test_what_cannot_run_is_left_out_with_a_word(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(latency, "model_names", lambda: ["gait-0"])
     chosen, left_out = available()
     assert chosen == ["gait", "iekf", "iekf-sr"]
-    assert [text.split()[0] for text in left_out] == ["gait-flat", "nmn"]
+    assert [text.split()[0] for text in left_out] == ["gait-flat", "nmn", "gait-legs"]
     assert available(["iekf"]) == (["iekf"], [])
     with pytest.raises(GaitError, match="unknown method 'gate': choose from gait, gait-flat"):
         available(["gate"])

@@ -32,6 +32,12 @@ METHODS: dict[str, Method] = {
     "nmn": Method("q_des", "nmn-2"),
     "iekf": Method("tau, or q_des (with the robot's gains), or foot_force, or contact"),
     "iekf-sr": Method("tau, or q_des (with the robot's gains), or foot_force, or contact"),
+    "gait-legs": Method(
+        "tau, or q_des (with the robot's gains); without both, the weights that do without",
+        "gait-legs-all-0",
+        "gait-legs-kinematic-0",
+        trot_only="gait-legs-1",
+    ),
 }
 """The methods by name. Of three seeds, `weights` names the one with the median validation error."""
 

@@ -159,7 +159,7 @@ def _rivals(method: str, log: Log, stack: ExitStack, full: bool) -> tuple[dict[s
     baseline = method in BASELINES
     estimator = Estimator.load("go1", method)
     estimator.start_as(log, "truth")
-    bursts[f"{method}.{RUNTIME}"] = Stream(log, baseline).burst(estimator.update)
+    bursts[f"{method}.{RUNTIME}"] = Stream(log, baseline or estimator.by_leg).burst(estimator.update)
     if RUNTIME == "numpy":
         return bursts, steps, [f"rivals of {method} (numba is not in use)"]
 
@@ -172,6 +172,9 @@ def _rivals(method: str, log: Log, stack: ExitStack, full: bool) -> tuple[dict[s
     if baseline:
         if method == "iekf":
             attempt("gtsam", lambda: Stream(log).burst(rivals.gtsam_step(log.rate)))
+        return bursts, steps, missing
+    if estimator.by_leg:
+        bursts[f"{method}.kernel"] = _kernel(method, log)
         return bursts, steps, missing
     model = load_model(METHODS[method].weights)
     for name, network in NETWORKS.items():
