@@ -198,8 +198,8 @@ class Estimator:
 
         Args:
             robot: name of a robot, the path of its YAML file, or a `Robot`.
-            method: `gait`, `gait-flat`, `nmn`, `iekf` or `iekf-sr`; or a model: its name, the path of its file, or a
-                `Model`.
+            method: `gait-legs`, `gait`, `gait-flat`, `nmn`, `iekf` or `iekf-sr`; or a model: its name, the path of its
+                file, or a `Model`.
             joint_names: order in which joints will come; the robot's own by default. More than the robot has is fine.
             attention: let the network tell where it looks (`state.attention`).
             noise: of the IMU, as the filter believes it.

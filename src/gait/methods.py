@@ -41,5 +41,5 @@ METHODS: dict[str, Method] = {
 }
 """The methods by name. Of three seeds, `weights` names the one with the median validation error."""
 
-DEFAULT = "gait"
+DEFAULT = "gait-legs"
 """The method that is taken unless another is asked for."""

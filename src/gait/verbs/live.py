@@ -38,7 +38,7 @@ class Options(Common):
     robot: Optional[str] = None  # noqa: UP045
     """Name of the robot, or the path of its YAML file; go1 for ros, what the log says for a log."""
     method: str = DEFAULT
-    """gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
+    """gait-legs, gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
     imu: str = "/imu"
     """ros: topic of sensor_msgs/Imu."""
     joints: str = "/joint_states"

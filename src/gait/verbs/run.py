@@ -60,7 +60,7 @@ class Options(Common, ReadOptions):
     log: Positional[Path]
     """The log, in any format that gait reads."""
     method: str = DEFAULT
-    """gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
+    """gait-legs, gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
     start: Literal["auto", "truth", "gravity"] = "auto"
     """Begin at the true state, or at rest with roll and pitch from the accelerometer; auto takes the truth if there is
     one."""
