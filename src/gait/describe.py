@@ -89,9 +89,11 @@ def _uses(log: Log) -> list[str]:
     """Which fields the methods take from a log."""
     contact = next((name for name in ("tau", "foot_force", "contact") if getattr(log, name) is not None), None)
     targets = log.q_des is not None
+    forces = "tau" if log.tau is not None else "q_des and gains" if targets else ""
     filters = f"tell contacts from {contact}" if contact else "tell contacts from q_des and gains" if targets else ""
     return [
-        f"- networks use gyro, accel, q, dq{' and q_des' if targets else '; without q_des gait and its kin alone run'}",
+        f"- gait-legs uses gyro, accel, q, dq{f' and {forces}' if forces else ' alone: there is neither tau nor q_des'}",
+        f"- gait uses gyro, accel, q, dq{' and q_des' if targets else ' alone; gait-flat and nmn need q_des'}",
         f"- filters on contacts {filters or 'cannot run: they need tau, foot_force, contact or q_des'}",
         "- the truth serves for the start and for the score"
         if log.has_truth
