@@ -92,7 +92,7 @@ def _uses(log: Log) -> list[str]:
     forces = "tau" if log.tau is not None else "q_des and gains" if targets else ""
     filters = f"tell contacts from {contact}" if contact else "tell contacts from q_des and gains" if targets else ""
     return [
-        f"- gait-legs uses gyro, accel, q, dq{f' and {forces}' if forces else ' alone: there is neither tau nor q_des'}",
+        f"- gait-legs uses gyro, accel, q, dq{f' and {forces}' if forces else ' alone: no tau, no q_des'}",
         f"- gait uses gyro, accel, q, dq{' and q_des' if targets else ' alone; gait-flat and nmn need q_des'}",
         f"- filters on contacts {filters or 'cannot run: they need tau, foot_force, contact or q_des'}",
         "- the truth serves for the start and for the score"
