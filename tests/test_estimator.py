@@ -80,7 +80,7 @@ def test_a_state_is_a_snapshot_in_the_words_of_log_and_trajectory(log: Log) -> N
 def test_joints_are_found_by_name(log: Log) -> None:
     plain = feed(Estimator.load("go1", "gait"), log.slice(0.0, 0.3))
     names = ["arm_joint", *reversed(log.joint_names)]
-    estimator = Estimator.load("go1", joint_names=names)
+    estimator = Estimator.load("go1", "gait", joint_names=names)
     estimator.start_as(log, "truth")
 
     def shuffled(values: np.ndarray) -> list[float]:
@@ -369,8 +369,10 @@ def test_mistakes_are_told_in_a_sentence(log: Log, tmp_path: Path) -> None:
     tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**tree, "name": "mine"}, sort_keys=False))
     with pytest.raises(GaitError, match="method gait has no weights for mine, only for go1"):
-        Estimator.load(tmp_path / "mine.yaml")
+        Estimator.load(tmp_path / "mine.yaml", "gait")
     assert Estimator.load(tmp_path / "mine.yaml", "iekf").robot.name == "mine"
+    # The default runs on any robot.
+    assert Estimator.load(tmp_path / "mine.yaml").method == "gait-legs"
 
 
 def test_a_second_network_takes_over_while_a_leg_is_dead(log: Log) -> None:
@@ -412,7 +414,9 @@ def test_a_dead_leg_on_trot_costs_less_than_half() -> None:
 
 
 def test_inflation_is_how_far_the_network_is_believed(log: Log) -> None:
-    runs = [Estimator.load("go1", options=Options(inflation=factor)).run_with_details(log) for factor in (1.0, 4.0)]
+    runs = [
+        Estimator.load("go1", "gait", options=Options(inflation=factor)).run_with_details(log) for factor in (1.0, 4.0)
+    ]
     (sure, said), (unsure, same) = runs
     assert np.array_equal(said.predicted, same.predicted)
     ratio = np.sqrt(unsure.vel_cov[1000:, 0, 0] / sure.vel_cov[1000:, 0, 0])

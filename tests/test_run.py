@@ -45,10 +45,9 @@ def fails(capsys: pytest.CaptureFixture[str], *args: object) -> str:
 
 
 def test_with_truth_the_rows_are_those_of_the_metrics(path: Path, log: Log, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("mcap", reason="the extra `ros` is not installed")
-    assert main(["run", str(path), "--json"]) == 0
+    assert main(["run", str(path), "--method", "gait", "--json"]) == 0
     found = rows(capsys)
-    expected = {row.name: row.value for row in summary(Estimator.load("go1").run(log), log)}
+    expected = {row.name: row.value for row in summary(Estimator.load("go1", "gait").run(log), log)}
     for name in ("velocity_rmse", "re_pos_5s", "re_rot_5s", "ate_vel", "coverage_vel_2sigma", "drift"):
         assert found[name] == pytest.approx(expected[name]), name
     assert found["health_ok"] > 0.99 and found["step"] > 0.0
