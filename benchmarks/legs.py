@@ -25,7 +25,7 @@ from sections import DOCS, markdown, paragraph, write_section
 from gait import Estimator, Log, Robot
 from gait.filters import Options
 from gait.io import open_log
-from gait.nets.model import Model, load_model
+from gait.nets.model import Model, load_model, model_names
 from gait.results import Row, rows_to_json
 from gait.sim.collect import collect
 from gait.sim.plan import CollectConfig
@@ -160,6 +160,16 @@ def ablation() -> tuple[str, list[Row]]:
     return markdown(["m/s (NEES, within 2 std)", *(HEADS[name] for name in walks)], lines), rows
 
 
+def shipped() -> tuple[str, list[Row]]:
+    """All weights of `gait-legs` that come with gait, beside other methods."""
+    walks, lines, rows = faulty_walks(), [], []
+    for name in [*(name for name in model_names() if name.startswith("gait-legs-")), "gait", "iekf", "iekf-sr"]:
+        found = [measure("go1", name, logs, Options()) for logs in walks.values()]
+        lines.append([f"`{name}`", *(one.text for one in found)])
+        rows += [Row(f"{name}.{walk}.velocity_rmse", one.rmse, "m/s") for walk, one in zip(walks, found, strict=True)]
+    return markdown(["m/s (NEES, within 2 std)", *(HEADS[name] for name in walks)], lines), rows
+
+
 def other_robot(weights: str) -> tuple[str, list[Row]]:
     """The same weights on a Go2 that they never saw and on a Go1, walk by walk."""
     heads, lines, rows = ["m/s"], [], []
@@ -197,7 +207,7 @@ def main() -> None:
         train_variants(options.train)
         return
     load_model(options.weights)
-    sections = {"ablation": ablation(), "other-robot": other_robot(options.weights)}
+    sections = {"shipped": shipped(), "ablation": ablation(), "other-robot": other_robot(options.weights)}
     for name, (text, rows) in sections.items():
         print(f"{name}\n\n{text}\n\n{rows_to_json(rows)}\n")
         if options.write:

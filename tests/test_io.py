@@ -239,7 +239,7 @@ def test_missing_folder_empty_and_foreign(tmp_path: Path) -> None:
         b"\x93NUMPY\x01\x00": "in no format that gait knows",
         b"hello world": "in no format that gait knows",
         b"1 2 3\n": "in no format that gait knows",
-        b'{"a": 1, "b": 2}': "has 0 rows of numbers",
+        b'{"a": 1, "b": 2}': "none of gait's columns",
         b"PK but no zip, really": "damaged or cut short",
         b"# only a comment\n": "in no format that gait knows",
     }

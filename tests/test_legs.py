@@ -17,13 +17,13 @@ from gait.errors import GaitError
 from gait.nets import architecture_of, load_model
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.cost import folded_multiply_adds, multiply_adds
-from gait.nets.leg_features import FORCE, PER_LEG, POSITION, SHARED, VELOCITY, leg_features
+from gait.nets.leg_features import FORCE, PER_LEG, POSITION, SHARED, VELOCITY, flipped, leg_features
 from gait.nets.legs import LegOutputs, LegsNet
 from gait.train import checkpoint, loop
 from gait.train.config import TrainConfig
 from gait.train.faults import FaultRanges, delayed, with_faults
 from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood
-from gait.train.legs import flipped, legs_in_use, mirrored
+from gait.train.legs import legs_in_use, mirrored
 from gait.train.sources import DataSet
 
 GO1 = Robot.load("go1")
@@ -154,7 +154,7 @@ def test_the_mirror_changes_what_it_should(walked: Log) -> None:
         tau=None if walked.tau is None else walked.tau[:, joints] * hip,
     )
     expected = leg_features(other, GO1)
-    flip = np.where(flipped(4), -1.0, 1.0)
+    flip = np.where(flipped(3 * 4), -1.0, 1.0)
     own = (features * flip)[:, SHARED:].reshape(-1, 4, PER_LEG)[:, partner]
     assert np.abs(expected[:, SHARED:].reshape(-1, 4, PER_LEG) - own)[..., :FORCE].max() < 1e-9
     assert np.abs(expected[:, :SHARED] - (features * flip)[:, :SHARED]).max() < 1e-12

@@ -114,6 +114,9 @@ def _is_foreign(path: Path) -> bool:
         head = file.read(65536)
     if _MARK.encode() in head:
         return False
+    below = [line for line in head.splitlines() if line.strip() and not line.startswith(b"#")][1:]
+    if not below:
+        return False
     first = table.first_line(head) or ""
     names = [name.strip().strip('"') for name in first.split(",")]
     stems = {name.split(".", 1)[0] for name in names}

@@ -28,6 +28,8 @@ SHARED = 6
 POSITION, VELOCITY, FORCE = 0, 3, 6
 """Where the foot's position, the velocity that the leg measures and the ground's force begin among those of a leg."""
 PER_LEG = 9
+REACH = 0.1
+"""How far one unit of the network's output shifts a velocity, m/s: it begins with small corrections."""
 SMOOTHING = 0.004
 """Time constant of the joint accelerations and torques behind the ground's force, s."""
 GRAVITY = 9.81
@@ -190,6 +192,15 @@ def joint_torques(log: Log, robot: Robot) -> Array:
         )
     wanted = robot.kp * (log.q_des - log.q) - robot.kd * log.dq
     return np.clip(wanted, -robot.torque_limit, robot.torque_limit)
+
+
+def flipped(vectors: int) -> list[bool]:
+    """Which numbers change their sign in a mirror: rates about x and z, and whatever lies along y.
+
+    Args:
+        vectors: how many of legs stand behind angular rate and specific force.
+    """
+    return [True, False, True, *[False, True, False] * (1 + vectors)]
 
 
 def columns_of(legs: int, forces: bool) -> list[int]:

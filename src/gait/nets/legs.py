@@ -15,11 +15,8 @@ from torch import Tensor, nn
 from gait.arrays import Array
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.base import Outputs, State, VelocityNet, split
-from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY
+from gait.nets.leg_features import PER_LEG, REACH, SHARED, VELOCITY
 from gait.nets.shapes import OUTPUTS
-
-REACH = 0.1
-"""How far one unit of the network's output shifts a velocity, m/s: it begins with small corrections."""
 
 
 class LegOutputs(NamedTuple):

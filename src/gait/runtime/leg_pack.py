@@ -16,13 +16,11 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.nets.architecture import LegsArchitecture
-from gait.nets.leg_features import SHARED
+from gait.nets.leg_features import REACH, SHARED
 from gait.nets.model import Model
 from gait.nets.shapes import OUTPUTS
 from gait.runtime.network_pack import WIDE, Buffer, Floats, Packed, aligned, padded
 
-REACH = 0.1
-"""How far one unit of the network's output shifts a velocity, m/s; as in `gait.nets.legs`, which needs torch."""
 LEG_LANES, HEAD_LANES = 4, 16
 """Legs in a row of scores, and numbers of a head, are padded to multiples of these."""
 

@@ -20,6 +20,7 @@ from typing import Any
 from gait.errors import GaitError
 from gait.io import open_log
 from gait.io.atomic import atomic_path
+from gait.log import Log
 from gait.robots import Robot, robot_names
 
 SETTINGS, INDEX = "collection.json", "index.jsonl"
@@ -139,14 +140,14 @@ def write_robot(episode: Path, text: str) -> dict[str, str]:
     return {"robot_file": path.name, ROBOT_DIGEST: hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
-def robot_of_episode(path: str | Path) -> Robot:
-    """The robot whose recording a file is.
+def robot_of_episode(path: str | Path, log: Log | None = None) -> Robot:
+    """The robot whose recording a file is; whoever has read its Log may give it.
 
     An episode with a robot of its own has its description beside it, `episode_00012.yaml` beside `episode_00012.npz`:
     move or copy both. The robot of any other episode is the one that its Log names, or else that of its collection.
     """
     path = Path(path)
-    name, beside = open_log(path).robot, path.with_suffix(".yaml")
+    name, beside = (open_log(path) if log is None else log).robot, path.with_suffix(".yaml")
     if beside.exists():
         robot = Robot.load(beside)
         if robot.name != name:

@@ -19,7 +19,7 @@ from gait.io import open_log
 from gait.log import Log
 from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.features import features
-from gait.nets.leg_features import PER_LEG, SHARED, leg_features
+from gait.nets.leg_features import PER_LEG, SHARED, flipped, leg_features
 from gait.train.faults import delayed, with_faults
 
 Float32 = npt.NDArray[np.float32]
@@ -55,10 +55,12 @@ class Subject:
 
 def episode_of(log: Log, architecture: Architecture) -> Episode:
     """The part of a Log that training uses."""
-    contact = np.zeros((len(log), architecture.legs)) if log.contact is None else log.contact
-    return Episode(
-        features(log, architecture).astype(np.float32), log.vel_b.astype(np.float32), contact.astype(np.float32)
-    )
+    return _episode(log, features(log, architecture), log.vel_b)
+
+
+def _episode(log: Log, values: Array, velocity: Array) -> Episode:
+    contact = np.zeros((len(log), len(log.leg_names))) if log.contact is None else log.contact
+    return Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32))
 
 
 def read_collection(folder: str | Path) -> tuple[list[Path], dict[str, Any]]:
@@ -107,7 +109,8 @@ def read_leg_episodes(
 
     episodes, subject = [], None
     for path, rng in zip(paths, faults, strict=True):
-        log, robot = open_log(path), robot_of_episode(path)
+        log = open_log(path)
+        robot = robot_of_episode(path, log)
         if subject is not None and (robot.num_legs, round(log.rate)) != (len(subject.leg_names), round(subject.rate)):
             raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
         subject = subject or Subject.of(log)
@@ -117,8 +120,7 @@ def read_leg_episodes(
             log, body, late = with_faults(log, robot, rng)
             velocity = delayed(velocity, late - Options().joint_delay, 1.0 / log.rate)
         values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot, body=body)
-        contact = np.zeros((len(log), architecture.legs)) if log.contact is None else log.contact
-        episodes.append(Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32)))
+        episodes.append(_episode(log, values, velocity))
     assert subject is not None
     return episodes, subject
 
@@ -129,8 +131,7 @@ def leg_normaliser(episodes: Sequence[Episode], architecture: LegsArchitecture) 
     own = np.concatenate([episode.features[::10, SHARED:].reshape(-1, PER_LEG) for episode in episodes])
     mean = np.concatenate([shared.mean(0), own[:, architecture.leg_columns].mean(0)])
     std = np.concatenate([shared.std(0), own[:, architecture.leg_columns].std(0)])
-    along = [True, False, True, False, True, False, *[False, True, False] * (len(architecture.leg_columns) // 3)]
-    return np.where(along, 0.0, mean), np.maximum(std, 1e-3)
+    return np.where(flipped(len(architecture.leg_columns) // 3), 0.0, mean), np.maximum(std, 1e-3)
 
 
 def normaliser(episodes: Sequence[Episode], architecture: Architecture) -> tuple[Array, Array]:

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from gait.arrays import AnyArray
-from gait.errors import GaitError
-from gait.nets.leg_features import PER_LEG, SHARED
+from gait.nets.leg_features import SHARED, flipped
 from gait.nets.legs import LegsNet
 from gait.train.leg_loss import Carried, carried_likelihood, carry, leg_likelihood
 from gait.train.loop import Trainer, learning_rate
@@ -34,8 +33,6 @@ class LegsTrainer(Trainer):
         rng = generator(config, FILTER, number)
         filtered = number >= config.l1_iterations
         every = DENSE if filtered else SPARSE
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(config, number)
         batch = self.source.batch(number)
         features, velocity = mirrored(torch.from_numpy(batch.features), torch.from_numpy(batch.velocity), rng)
         first = int(rng.integers(every))
@@ -48,12 +45,7 @@ class LegsTrainer(Trainer):
             carried = carry(legs, truth, features[:, first::every, :3], used, self._dt, every, rng)
             loss = carried_likelihood(carried) + LEG_SHARE * loss
             row["nees"] = float((carried.error.detach() ** 2 / carried.variance.detach()).mean())
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = float(torch.nn.utils.clip_grad_norm_(self.net.parameters(), config.clip))
-        if not np.isfinite(norm):
-            raise GaitError(f"the gradient is not finite in iteration {number}: lower learning_rate and try again")
-        self.optimiser.step()
+        norm = self._update(loss, number)
         row |= {"loss": float(loss.detach()), "gradient": norm, "learning_rate": learning_rate(config, number)}
         self.history.append(row)
         return row
@@ -99,16 +91,10 @@ def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -
 def mirrored(features: Tensor, velocity: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Half of the sequences as in a mirror: a robot is the same to its left and to its right."""
     sign = torch.from_numpy(np.where(rng.random(len(features)) < 0.5, -1.0, 1.0).astype(np.float32))[:, None, None]
-    legs = (features.shape[-1] - SHARED) // PER_LEG
-    flip = torch.tensor(flipped(legs))
+    flip = torch.tensor(flipped((features.shape[-1] - SHARED) // 3))
     return torch.where(flip, sign * features, features), torch.where(
         torch.tensor([False, True, False]), sign * velocity, velocity
     )
-
-
-def flipped(legs: int) -> list[bool]:
-    """Which features change their sign in a mirror: rates about x and z, and everything along y."""
-    return [True, False, True, False, True, False, *[False, True, False] * 3 * legs]
 
 
 def _columns(values: Tensor, i: int) -> AnyArray:

@@ -76,8 +76,6 @@ class Trainer:
         """One iteration: a batch of sequences, an update after every `truncate` steps."""
         number, config = len(self.history), self.config
         uncertain = number >= config.l1_iterations
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(config, number)
         features, velocity, contact = map(torch.from_numpy, self.source.batch(number))
         keep = self._keep(number)
         state: State | None = None
@@ -97,17 +95,24 @@ class Trainer:
             )
             rows = slice(first + skip, piece.stop)
             loss = loss_of(counted, velocity[:, rows], contact[:, rows], config.contact_weight)
-            self.optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
-            norms.append(float(torch.nn.utils.clip_grad_norm_(self.net.parameters(), config.clip)))
-            if not np.isfinite(norms[-1]):
-                raise GaitError(f"the gradient is not finite in iteration {number}: lower learning_rate and try again")
-            self.optimiser.step()
+            norms.append(self._update(loss, number))
             losses.append(float(loss.detach()))
         row = {"iteration": number, "loss": float(np.mean(losses)), "gradient": float(np.mean(norms))}
         row["learning_rate"] = learning_rate(config, number)
         self.history.append(row)
         return row
+
+    def _update(self, loss: torch.Tensor, number: int) -> float:
+        """Take a step down the loss, with the learning rate of the iteration; returns the length of the gradient."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.config, number)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = float(torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.config.clip))
+        if not np.isfinite(norm):
+            raise GaitError(f"the gradient is not finite in iteration {number}: lower learning_rate and try again")
+        self.optimiser.step()
+        return norm
 
     def validate(self) -> Score:
         """Run through the validation episodes and enter the result in the last row of the history."""
