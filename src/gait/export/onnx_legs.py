@@ -23,7 +23,7 @@ NOTHING = 1e-30
 
 
 def legs_graph(graph: Graph, model: Model) -> None:
-    """From the features of a sample (6 + 9 L) to what each leg says, and to what they say together."""
+    """From the features of a sample (6 + 12 L) to what each leg says, and to what they say together."""
     a, p = model.architecture, leg_parts(model)
     assert isinstance(a, LegsArchitecture)
     features, seen = graph.input("features", a.num_features), graph.input("seen", a.legs, boolean=True)

@@ -241,6 +241,28 @@ def correct_velocity(
     return True
 
 
+@compiled(f"boolean({STATE}, {_A1}, float64, float64)")
+def correct_gyro_bias(
+    R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
+    axis: Array, off: float, variance: float,
+) -> bool:  # fmt: skip
+    """The gyro's bias about an axis (3,) of the IMU was measured to be `off` more than believed; false if refused."""
+    n, along, delta = P.shape[0], work[0, 0], work[4, 1]
+    for j in range(n):
+        along[j] = axis[0] * P[BG, j] + axis[1] * P[BG + 1, j] + axis[2] * P[BG + 2, j]
+    total = axis[0] * along[BG] + axis[1] * along[BG + 1] + axis[2] * along[BG + 2] + variance
+    if not (math.isfinite(off) and total > 0.0 and math.isfinite(total)):
+        return False
+    for i in range(n):
+        gain = along[i] / total
+        delta[i] = gain * off
+        for j in range(n):
+            P[i, j] -= gain * along[j]
+    symmetrise(P)
+    _retract(R, x, b, active, work)
+    return True
+
+
 @compiled(f"boolean({STATE}, {_A2}, {_A3})")
 def correct_feet(
     R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,

@@ -97,6 +97,12 @@ class ReferenceFilter:
         H[:, 3:6] = np.eye(3)
         self._correct(self.R @ vel_b - self.v, H, self.R @ cov_b @ self.R.T)
 
+    def correct_gyro_bias(self, axis: Array, off: float, variance: float) -> None:
+        """The gyro's bias about an axis, measured to be `off` more than believed."""
+        H = np.zeros((1, len(self.P)))
+        H[0, 9:12] = axis
+        self._correct(np.array([off]), H, np.array([[variance]]))
+
     def correct_feet(self, feet_b: dict[int, Array], cov_b: dict[int, Array]) -> None:
         """Forward kinematics of the feet on the ground, stacked."""
         legs = [leg for leg in self.feet if leg in feet_b]

@@ -178,7 +178,7 @@ class LegsArchitecture(Architecture):
 
     @property
     def leg_columns(self) -> tuple[int, ...]:
-        """Which of a leg's nine numbers (position, velocity, force) the network reads."""
+        """Which of a leg's numbers (position, velocity, force) the network reads."""
         return (*(range(3) if self.position else ()), *range(3, 6), *(range(6, 9) if self.targets else ()))
 
     @property
@@ -189,7 +189,7 @@ class LegsArchitecture(Architecture):
     @property
     def num_features(self) -> int:
         """Numbers in the feature vector of a step."""
-        return 6 + 9 * self.legs
+        return 6 + 12 * self.legs
 
     @property
     def inputs(self) -> tuple[str, ...]:

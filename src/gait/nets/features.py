@@ -40,7 +40,7 @@ def features(log: Log, architecture: Architecture, joints: Sequence[int] | None 
 
 
 def physical_features(log: Log, architecture: LegsArchitecture, robot: str | Robot) -> Array:
-    """Features (N, 6 + 9 L) of a Log as `gait-legs` reads them; forces that it does not read mean nothing."""
+    """Features (N, 6 + 12 L) of a Log as `gait-legs` reads them; forces that it does not read mean nothing."""
     # Here and not above: other networks need not wait until these are compiled.
     from gait.nets.leg_features import leg_features
     from gait.robots import Robot

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from gait.arrays import Array
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.base import Outputs, State, VelocityNet, split
-from gait.nets.leg_features import PER_LEG, REACH, SHARED, VELOCITY
+from gait.nets.leg_features import HASTE, PER_LEG, REACH, SHARED, VELOCITY
 from gait.nets.shapes import OUTPUTS
 
 
@@ -26,6 +26,8 @@ class LegOutputs(NamedTuple):
     """Body velocity by each leg (B, T, L, 3), m/s."""
     log_std: Tensor
     """Logarithm of its standard deviation (B, T, L, 3)."""
+    haste: Tensor
+    """How fast the joints change a foot's velocity (B, T, L, 3), m/s^2, as read."""
     attention: Tensor | None
     """How much each leg looks at each other (B, T, heads, L, L); None without attention."""
 
@@ -72,7 +74,7 @@ class LegsNet(VelocityNet):
         row = _row(inputs, state)
         steps = torch.arange(first, inputs.shape[1], every) + a.lags[-1]
         window = row[:, steps[:, None] - torch.tensor(a.lags)]  # (B, T, frames, F)
-        own = split(window[..., SHARED:], -1, (a.legs, PER_LEG))  # (B, T, frames, L, 9)
+        own = split(window[..., SHARED:], -1, (a.legs, PER_LEG))  # (B, T, frames, L, 12)
         shared = window[..., None, :SHARED].expand(*own.shape[:-1], SHARED)
         tokens = torch.cat([shared, own[..., list(a.leg_columns)]], -1)
         x = self.normalise(tokens).transpose(2, 3).flatten(3)  # (B, T, L, frames * token), newest frame first
@@ -91,14 +93,15 @@ class LegsNet(VelocityNet):
         y = self.output(torch.relu(self.mix(x)))
         measured = own[:, :, 0, :, VELOCITY : VELOCITY + 3]
         velocity = measured + REACH * y[..., OUTPUTS:] if a.correction else measured
-        return LegOutputs(velocity, self.bounded(y[..., :OUTPUTS]), attention)
+        haste = own[:, :, 0, :, HASTE : HASTE + 3]
+        return LegOutputs(velocity, self.bounded(y[..., :OUTPUTS]), haste, attention)
 
     def run(
         self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
     ) -> Outputs:
         """All legs together: their velocities weighed by what each is worth. `keep` has no meaning here."""
         state = self.start(len(inputs)) if state is None else state
-        velocity, log_std, _ = self.legs(inputs, state)
+        velocity, log_std, _, _ = self.legs(inputs, state)
         worth = torch.exp(-2.0 * log_std)
         total = worth.sum(2)
         return Outputs(

@@ -112,7 +112,7 @@ def leg_step(
         sizes: of `pack_legs`.
         weights: of `pack_legs`.
         memory: of `new_leg_memory`.
-        features: of `gait.nets.leg_features` (6 + 9 L,).
+        features: of `gait.nets.leg_features` (6 + 12 L,).
         seen: legs that can be used (L,); the others look at nothing, are looked at by none and say nothing.
         before: legs whose last samples are true (L,); the past of the others is taken to have been like this sample.
         out: becomes body velocity (3), m/s, and the log of its standard deviation (3) of each leg (6 L,).

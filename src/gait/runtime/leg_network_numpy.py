@@ -37,7 +37,7 @@ class NumpyLegs:
         """Take one more sample: velocity and log-std of each leg (L, 6).
 
         Args:
-            features: of `gait.nets.leg_features` (6 + 9 L,).
+            features: of `gait.nets.leg_features` (6 + 12 L,).
             seen: legs that can be used (L,).
             before: legs whose last samples are true (L,).
         """

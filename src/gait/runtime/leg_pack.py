@@ -31,7 +31,7 @@ LEG_LANES, HEAD_LANES = 4, 16
     SHARED_LAYER, OWN_LAYER, HIDDEN_LAYER, LOOK_LAYER, MIX_LAYER, OUTPUT_LAYER, BOUNDS,
     # Where things begin in `memory`; two numbers at its start tell whether there was a sample, and its place.
     RING, BASE, LAYER, JOINED, LOOKS, SHARES, RAW, MEMORY,
-    # Which of a leg's nine numbers the network reads.
+    # Which of a leg's numbers the network reads.
     COLUMNS,
 ) = range(25)  # fmt: skip
 

@@ -120,3 +120,16 @@ def correct_velocity(
     reference.correct_velocity(vel_b, cov_b)
     _take(reference, R, x, b, P)
     return True
+
+
+def correct_gyro_bias(
+    R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
+    axis: Array, off: float, variance: float,
+) -> bool:  # fmt: skip
+    """A measurement of the gyro's bias about an axis; false if it was refused."""
+    if not (np.isfinite(off) and np.isfinite(variance)):
+        return False
+    reference = _filter(R, x, b, P, None, Options())
+    reference.correct_gyro_bias(axis, off, variance)
+    _take(reference, R, x, b, P)
+    return True

@@ -19,18 +19,19 @@ from gait.health import Health
 from gait.runtime import buffers as at
 from gait.runtime.buffers import Singles, bounds_in, clean_in
 from gait.runtime.leg_buffers import ROOM, LegRoom, room_in
-from gait.runtime.leg_fusion import fuse_legs
+from gait.runtime.leg_fusion import MEASURED, fuse_legs
 from gait.runtime.leg_samples import gather_legs, sense_legs
 from gait.runtime.samples import AFTER_GAP, BLIND, DT, FIRST, GAP, REFUSED, STAMP, admit
 
 if RUNTIME == "numba":
-    from gait.filters.correction import correct_velocity
+    from gait.filters.correction import correct_gyro_bias, correct_velocity
     from gait.filters.propagation import propagate
     from gait.runtime.leg_network import leg_attention_into, leg_reset
     from gait.runtime.network import attention_into, network_reset, network_step
 else:
     from gait.runtime.twin import (
         attention_into,
+        correct_gyro_bias,
         correct_velocity,
         leg_attention_into,
         leg_reset,
@@ -94,8 +95,9 @@ def _room(floats: Array, ints: IntArray) -> LegRoom:
 @compiled(f"void({_ALL}, {_S})")
 def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> None:
     """Make what the network says a measurement of base_link's velocity with its variances."""
-    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 37]
+    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 31 + MEASURED]
     if ints[at.ROOM] == 0:
+        measured[7] = 0.0
         for i in range(3):
             measured[i] = predicted[i]
             measured[3 + i] = floats[at.SETTINGS + 12] * math.exp(2.0 * np.float64(predicted[3 + i]))
@@ -105,9 +107,9 @@ def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, pr
     fuse_legs(
         floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3),
         floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15),
-        floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12], clean.gyro, clean.accel,
-        floats[at.SETTINGS + 4], singles[said : said + 6 * legs], flags[flags.size - legs :], room.settings,
-        room.work, measured, predicted,
+        room.body, floats[at.MOUNT + 9 : at.MOUNT + 12], clean.gyro, clean.accel, floats[at.SETTINGS + 4],
+        room.features, singles[said : said + 6 * legs], flags[flags.size - legs :], room.settings, room.work,
+        measured, predicted,
     )  # fmt: skip
 
 
@@ -127,7 +129,7 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
         w0 += mount[0, j] * rate
         w1 += mount[1, j] * rate
         w2 += mount[2, j] * rate
-    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 37]
+    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 31 + MEASURED]
     v0 = measured[0] + (w1 * arm[2] - w2 * arm[1])
     v1 = measured[1] + (w2 * arm[0] - w0 * arm[2])
     v2 = measured[2] + (w0 * arm[1] - w1 * arm[0])
@@ -138,6 +140,8 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
             noise[i, j] = (
                 mount[0, i] * s0 * mount[0, j] + mount[1, i] * s1 * mount[1, j] + mount[2, i] * s2 * mount[2, j]
             )
+    if measured[7] > 0.0:
+        correct_gyro_bias(turn, x, bias, cov, flags[0:0], work, slots, mount[2], measured[6], measured[7])
     return correct_velocity(turn, x, bias, cov, flags[0:0], work, slots, velocity, noise)
 
 

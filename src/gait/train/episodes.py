@@ -103,7 +103,8 @@ def read_leg_episodes(
 ) -> tuple[list[Episode], Subject]:
     """Read recordings of any robots with so many legs as the features of legs, each with faults of its own.
 
-    The velocity is that of the moment which the joints speak of, as far as they are not as late as the filter expects.
+    The velocity is that of the moment which the filter takes the joints to speak of: what they are late beyond that is
+    an error, as it will be in use.
     """
     from gait.sim.store import robot_of_episode
 
@@ -117,8 +118,8 @@ def read_leg_episodes(
         log = log.reorder(robot)
         velocity, body = log.vel_b, None
         if rng is not None:
-            log, body, late = with_faults(log, robot, rng)
-            velocity = delayed(velocity, late - Options().joint_delay, 1.0 / log.rate)
+            log, body, _ = with_faults(log, robot, rng)
+            velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
         values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot, body=body)
         episodes.append(_episode(log, values, velocity))
     assert subject is not None

@@ -24,8 +24,8 @@ from gait.runtime.leg_fusion import INSTANT
 
 LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is stretched, as the second one finds it."""
-GUARD = Options().leg_guard
-"""The same guard as in use, `gait.runtime.leg_fusion`."""
+GUARD, STALE = Options().leg_guard, Options().joint_delay_std / INSTANT
+"""The same guard and the same allowance for a delay that is not quite known as in `gait.runtime.leg_fusion`."""
 DRIFT, BIAS = 0.03, 0.05
 """Of the IMU in that filter: m/s/sqrt(s), and m/s^2 that the filter has not found out about."""
 START = 0.05
@@ -43,11 +43,15 @@ class Carried(NamedTuple):
     """(T, B, 3)."""
 
 
+def variances(legs: LegOutputs) -> Tensor:
+    """What a filter takes for the variances of each leg (B, T, L, 3)."""
+    return torch.exp(2.0 * legs.log_std) + torch.square(STALE * legs.haste)
+
+
 def leg_likelihood(legs: LegOutputs, velocity: Tensor, used: Tensor) -> Tensor:
     """Mean negative log-likelihood of the true velocity (B, T, 3) by each leg in use (B, L), a sample at a time."""
-    residual = legs.velocity - velocity[:, :, None]
-    log_std = legs.log_std - math.log(LASTING)
-    loss = (log_std + 0.5 * torch.square(residual * torch.exp(-log_std))).mean((1, 3))
+    variance = variances(legs) / LASTING**2
+    loss = 0.5 * (torch.square(legs.velocity - velocity[:, :, None]) / variance + torch.log(variance)).mean((1, 3))
     return (loss * used).sum() / used.sum()
 
 
@@ -74,16 +78,17 @@ def carry(
     batch, steps = velocity.shape[:2]
     span = dt * every
     # A filter that takes every step would see `every` times as many measurements.
-    worths = every * torch.exp(-2.0 * legs.log_std) * used[:, None, :, None]
+    lasting = variances(legs)
+    worths = every / lasting * used[:, None, :, None]
     residuals = legs.velocity - velocity[:, :, None]
-    variances_now = INSTANT**2 * torch.exp(2.0 * legs.log_std.detach())
+    variances_now = INSTANT**2 * lasting.detach()
     error = _draw(rng, (batch, 3), START)
     bias = _draw(rng, (batch, 3), BIAS * span)
     noise = _draw(rng, (steps, batch, 3), DRIFT * math.sqrt(span))
     variance = torch.full((batch, 3), START**2)
     grow = (DRIFT**2 + 0.1 * BIAS**2) * span
     turn = rate * span
-    errors, variances = [], []
+    errors, spreads = [], []
     for k in range(steps):
         error = error + bias + noise[k] - torch.linalg.cross(turn[:, k], error)
         variance = variance + grow
@@ -92,8 +97,8 @@ def carry(
         error = (error / variance + (worth * residuals[:, k]).sum(1)) / certain
         variance = 1.0 / certain
         errors.append(error)
-        variances.append(variance)
-    return Carried(torch.stack(errors), torch.stack(variances))
+        spreads.append(variance)
+    return Carried(torch.stack(errors), torch.stack(spreads))
 
 
 def _doubt(residual: Tensor, error: Tensor, variance: Tensor, own: Tensor) -> Tensor:
