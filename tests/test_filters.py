@@ -56,6 +56,10 @@ def test_compiled_filter_equals_its_numpy_twin(exact_mean: bool, exact_phi: bool
             vel_b, cov_b = rng.normal(size=3), random_covariance(rng, 3, 0.05)
             assert fast.correct_velocity(vel_b, cov_b)
             plain.correct_velocity(vel_b, cov_b)
+        if k % 5 == 0:
+            axis, off = rng.normal(size=3), rng.normal() * 0.01
+            assert fast.correct_gyro_bias(axis, off, 0.01**2)
+            plain.correct_gyro_bias(axis, off, 0.01**2)
         feet, covs = rng.normal(size=(4, 3)), np.array([random_covariance(rng, 3, 0.05) for _ in range(4)])
         if k % 3 == 0:
             assert fast.correct_feet(feet, covs)
@@ -104,6 +108,7 @@ def test_bad_samples_are_refused_and_change_nothing() -> None:
     assert not f.propagate(np.zeros(3), good, -0.1)
     assert not f.propagate(np.zeros(3), good, float("nan"))
     assert not f.correct_velocity(nan, np.eye(3))
+    assert not f.correct_gyro_bias(np.eye(3)[2], np.nan, 1.0) and not f.correct_gyro_bias(np.eye(3)[2], 0.1, -1e9)
     assert not f.correct_velocity(np.zeros(3), np.full((3, 3), np.nan))
     assert not f.correct_velocity(np.zeros(3), -np.eye(3) * 1e9)
     assert not f.correct_feet(np.full((2, 3), np.nan), np.tile(np.eye(3), (2, 1, 1)))

@@ -17,13 +17,23 @@ from gait.errors import GaitError
 from gait.nets import architecture_of, load_model
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.cost import folded_multiply_adds, multiply_adds
-from gait.nets.leg_features import FORCE, PER_LEG, POSITION, SHARED, VELOCITY, flipped, leg_features
+from gait.nets.leg_features import (
+    FORCE,
+    HASTE,
+    PER_LEG,
+    POSITION,
+    SHARED,
+    VELOCITY,
+    body_of,
+    flipped,
+    leg_features,
+)
 from gait.nets.legs import LegOutputs, LegsNet
 from gait.train import checkpoint, loop
 from gait.train.config import TrainConfig
 from gait.train.faults import FaultRanges, delayed, with_faults
-from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood
-from gait.train.legs import legs_in_use, mirrored
+from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood, variances
+from gait.train.legs import legs_apart, legs_in_use, mirrored
 from gait.train.sources import DataSet
 
 GO1 = Robot.load("go1")
@@ -63,10 +73,36 @@ def legs_net(**values: Any) -> LegsNet:
 
 
 def test_a_leg_that_stands_measures_the_velocity(walked: Log) -> None:
-    error = np.linalg.norm(per_leg(leg_features(walked, GO1), VELOCITY) - walked.vel_b[:, None], axis=2)
+    in_time = body_of(GO1, delay=0.0)
+    error = np.linalg.norm(per_leg(leg_features(walked, GO1, in_time), VELOCITY) - walked.vel_b[:, None], axis=2)
     assert walked.contact is not None
     assert error[walked.contact].max() < 0.01
     assert np.median(error[~walked.contact]) > 0.2
+
+
+def test_late_joints_meet_the_turning_rate_of_their_own_moment(walked: Log) -> None:
+    """A body that pitches: with the present rate the legs would seem to move it to and fro."""
+    late, rows = 0.005, np.arange(len(walked))
+    old = {name: delayed(getattr(walked, name), late, 0.002) for name in ("q", "dq", "tau")}
+    gyro = walked.gyro + np.sin(30.0 * walked.t)[:, None] * [0.3, 2.0, 0.5]
+    exact = leg_features(walked.replace(gyro=gyro), GO1, body_of(GO1, delay=0.0))
+    found = leg_features(walked.replace(gyro=gyro, **old), GO1, body_of(GO1, delay=late))
+    expected = delayed(exact, late, 0.002)
+    error = np.abs(per_leg(found, VELOCITY) - per_leg(expected, VELOCITY))[10:]
+    careless = leg_features(walked.replace(gyro=gyro, **old), GO1, body_of(GO1, delay=0.0))
+    assert np.median(error) < 1e-3 < 0.02 < np.median(np.abs(per_leg(careless - expected, VELOCITY))[10:])
+    assert (found[:, :3] == exact[:, :3]).all() and len(rows) == len(found)
+
+
+def test_haste_is_how_fast_the_joints_change_a_foot(walked: Log) -> None:
+    """Joints that stay where they are while their speed grows evenly."""
+    ramp = np.linspace(0.0, 3.0, len(walked))[:, None] * np.linspace(-1.0, 1.0, 12)
+    log = walked.replace(q=np.tile(walked.q[:1], (len(walked), 1)), dq=ramp, gyro=np.zeros_like(walked.gyro))
+    features = leg_features(log, GO1)
+    grown = -np.gradient(per_leg(features, VELOCITY), 0.002, axis=0)[50:-1]
+    # What rolls is seen along x and y alone.
+    np.testing.assert_allclose(per_leg(features, HASTE)[50:-1, :, 2], grown[..., 2], atol=1e-6)
+    assert np.abs(grown[..., 2]).min() > 0.05
 
 
 def test_the_ground_carries_the_robot(walked: Log) -> None:
@@ -85,7 +121,6 @@ def test_forces_come_from_targets_where_torques_are_missing(walked: Log) -> None
     assert np.isfinite(force).all() and np.abs(force).max() > 0.05
     with pytest.raises(GaitError, match="neither joint torques nor joint targets"):
         leg_features(walked.replace(tau=None), GO1)
-    assert leg_features(walked.replace(tau=None), GO1, forces=False).shape == (len(walked), SHARED + 6 * 4)
 
 
 def test_every_leg_is_treated_alike() -> None:
@@ -154,11 +189,12 @@ def test_the_mirror_changes_what_it_should(walked: Log) -> None:
         tau=None if walked.tau is None else walked.tau[:, joints] * hip,
     )
     expected = leg_features(other, GO1)
-    flip = np.where(flipped(3 * 4), -1.0, 1.0)
+    flip = np.where(flipped(4 * 4), -1.0, 1.0)
     own = (features * flip)[:, SHARED:].reshape(-1, 4, PER_LEG)[:, partner]
-    assert np.abs(expected[:, SHARED:].reshape(-1, 4, PER_LEG) - own)[..., :FORCE].max() < 1e-9
+    off = np.abs(expected[:, SHARED:].reshape(-1, 4, PER_LEG) - own)
+    assert off[..., :FORCE].max() < 1e-9 and off[..., HASTE:].max() < 1e-7
     assert np.abs(expected[:, :SHARED] - (features * flip)[:, :SHARED]).max() < 1e-12
-    x, v = mirrored(torch.ones(8, 2, 42), torch.ones(8, 2, 3), np.random.default_rng(0))
+    x, v = mirrored(torch.ones(8, 2, 54), torch.ones(8, 2, 3), np.random.default_rng(0))
     assert set(v[..., 1].ravel().tolist()) == {-1.0, 1.0} and (v[..., [0, 2]] == 1.0).all()
     assert (x[..., 4] == v[..., 1]).all()
 
@@ -173,11 +209,11 @@ def test_faults_leave_the_truth_alone(walked: Log) -> None:
 
 
 def test_lateness_is_what_the_fault_says(walked: Log) -> None:
-    """Shifted by `late`, the truth fits what the legs say best."""
+    """Shifted by `late`, the truth fits best what the legs say who were told so."""
     ranges = FaultRanges(joint_zero=0, link=0, velocity_noise=0, gyro_noise=0, accel_noise=0, gyro_bias=0, accel_bias=0)
     for seed in range(4):
         log, body, late = with_faults(walked, GO1, np.random.default_rng(seed), ranges)
-        said = per_leg(leg_features(log, GO1, body=body), VELOCITY)
+        said = per_leg(leg_features(log, GO1, body=body._replace(delay=late)), VELOCITY)
         assert walked.contact is not None
         still = walked.contact & np.roll(walked.contact, 8, axis=0)
 
@@ -190,7 +226,9 @@ def test_lateness_is_what_the_fault_says(walked: Log) -> None:
 
 
 def outputs_of(error: torch.Tensor, log_std: float) -> LegOutputs:
-    return LegOutputs(error[:, :, None], torch.full((*error.shape[:2], 1, 3), log_std), None)
+    return LegOutputs(
+        error[:, :, None], torch.full((*error.shape[:2], 1, 3), log_std), torch.zeros(*error.shape[:2], 1, 3), None
+    )
 
 
 def test_the_filter_punishes_trust_in_errors_that_last() -> None:
@@ -217,6 +255,14 @@ def test_likelihood_of_a_leg_is_least_at_its_error() -> None:
     truth, used = torch.zeros(4, 500, 3), torch.ones(4, 1).bool()
     losses = {u: float(leg_likelihood(outputs_of(error, u), truth, used)) for u in np.arange(-4, 2, 0.25)}
     assert min(losses, key=lambda u: losses[u]) == pytest.approx(np.log(14.0 * 0.05), abs=0.25)
+
+
+def test_a_leg_in_haste_is_believed_less() -> None:
+    """As in use: 4 ms of change in a sample, seven times that in what lasts."""
+    calm = outputs_of(torch.zeros(1, 5, 3), -3.0)
+    hasty = calm._replace(haste=torch.full_like(calm.haste, 10.0))
+    grown = torch.sqrt(variances(hasty) - variances(calm))
+    assert torch.allclose(grown, torch.tensor(7.0 * 0.004 * 10.0))
 
 
 def test_it_trains_resumes_and_is_written(collection: Path, tmp_path: Path) -> None:
@@ -268,3 +314,27 @@ def test_cost_is_counted() -> None:
     by_hand = 4 * (7 * 15 * 64 + 64 * 64 + 3 * 64 * 32 + 2 * 4 * 32 + 96 * 64 + 64 * 6)
     assert multiply_adds(a) == by_hand
     assert folded_multiply_adds(a) == by_hand - 3 * 7 * 6 * 64
+
+
+def test_legs_of_other_moments_keep_their_errors() -> None:
+    """Each leg is as wrong as it was at its own moment, the others are not, and the IMU stays."""
+    rng = np.random.default_rng(0)
+    features = torch.from_numpy(rng.normal(size=(6, 40, SHARED + 4 * PER_LEG)).astype(np.float32))
+    velocity = torch.from_numpy(rng.normal(size=(6, 40, 3)).astype(np.float32))
+    moved = legs_apart(features, velocity, 0.5, np.random.default_rng(1))
+    still = [bool(torch.allclose(a, b, atol=1e-6)) for a, b in zip(features, moved, strict=True)]
+    assert 0 < sum(still) < 6 and torch.equal(moved[..., :SHARED], features[..., :SHARED])
+
+    def parts(values: torch.Tensor) -> torch.Tensor:
+        own = values[..., SHARED:].reshape(6, 40, 4, PER_LEG)
+        errors = own[..., VELOCITY : VELOCITY + 3] - velocity[:, :, None]
+        return torch.cat([errors, own[..., :VELOCITY], own[..., FORCE:]], -1)
+
+    before, after = parts(features), parts(moved)
+    for k in range(6):
+        for leg in range(4):
+            offsets = [
+                j for j in range(40) if torch.allclose(after[k, :, leg], before[k, :, leg].roll(-j, 0), atol=1e-5)
+            ]
+            assert len(offsets) == 1
+    assert torch.equal(legs_apart(features, velocity, 0.0, rng), features)

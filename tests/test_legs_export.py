@@ -10,9 +10,8 @@ import onnxruntime
 import pytest
 import torch
 
-from gait import GaitError
 from gait.cli import main
-from gait.export import c_files, onnx_model
+from gait.export import onnx_model
 from gait.nets import Model
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.build import build, network_of, weights_of
@@ -78,7 +77,7 @@ def test_onnx_is_the_network(variant: dict[str, Any]) -> None:
     assert isinstance(net, LegsNet)
     with torch.no_grad():
         inputs = torch.from_numpy(features.astype(np.float32))[None]
-        velocity, log_std, _ = net.legs(inputs)
+        velocity, log_std, _, _ = net.legs(inputs)
         together = net.run(inputs)
     assert together.log_std is not None and log_std.std() > 0.02
     found = onnx_run(model, features, np.ones((STEPS, model.architecture.legs), dtype=np.bool_))
@@ -107,11 +106,9 @@ def test_what_onnx_hides_is_hidden_as_in_the_estimator(variant: dict[str, Any]) 
     assert (~some).any() and (found["velocity"][~some] == 0.0).all() and (found["log_std"][~some] > 30.0).all()
 
 
-def test_the_verb_writes_it_and_c_says_that_it_cannot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_verb_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = legs_model()
     model.save(tmp_path / "legs.safetensors")
     out = tmp_path / "legs.onnx"
     assert main(["export", str(tmp_path / "legs.safetensors"), "--format", "onnx", "--out", str(out)]) == 0
     assert out.stat().st_size > 50_000 and "gait-legs" in capsys.readouterr().out
-    with pytest.raises(GaitError, match="gait-legs has no C form yet: export it as ONNX"):
-        c_files(model, "legs")

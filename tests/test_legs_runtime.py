@@ -14,15 +14,17 @@ import yaml
 
 import gait
 from gait import Estimator, GaitError, Log, Robot, lie
-from gait.filters import InvariantEKF
-from gait.filters.params import Options
+from gait.filters.params import Options, Prior, ProcessNoise
+from gait.filters.reference import ReferenceFilter
+from gait.filters.start import start_covariance
 from gait.nets import Model
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.build import build, network_of, weights_of
-from gait.nets.leg_features import PER_LEG, SHARED
+from gait.nets.leg_features import HASTE, PER_LEG, POSITION, SHARED, body_of
 from gait.nets.legs import REACH, LegsNet
 from gait.runtime import leg_pack
-from gait.runtime.leg_fusion import WORK, fuse_legs
+from gait.runtime.engines import deviations
+from gait.runtime.leg_fusion import MEASURED, WORK, fuse_legs
 from gait.runtime.leg_network import leg_attention_into, leg_reset, leg_step
 from gait.runtime.leg_network_numpy import NumpyLegs
 from gait.runtime.leg_pack import new_leg_memory, pack_legs
@@ -71,7 +73,7 @@ def torch_legs(model: Model, features: np.ndarray) -> tuple[np.ndarray, np.ndarr
     net = network_of(model)
     assert isinstance(net, LegsNet)
     with torch.no_grad():
-        velocity, log_std, attention = net.legs(torch.from_numpy(features.astype(np.float32))[None])
+        velocity, log_std, _, attention = net.legs(torch.from_numpy(features.astype(np.float32))[None])
     looks = np.zeros((len(features), 0, 0)) if attention is None else attention[0].mean(1).numpy()
     return torch.cat([velocity, log_std], -1)[0].numpy(), looks
 
@@ -160,31 +162,45 @@ def test_what_the_packing_knows_of_the_network_is_still_so() -> None:
     assert leg_pack.REACH == REACH
 
 
-def fused(log: Log, robot: Robot, said: np.ndarray, options: Options, used: np.ndarray) -> tuple[np.ndarray, ...]:
+def fused(
+    log: Log, robot: Robot, features: np.ndarray, said: np.ndarray, options: Options, used: np.ndarray
+) -> tuple[np.ndarray, ...]:
     """The filter and the fusion of legs, written down once more: velocity, combined velocity and its log-std."""
     R_bi, arm = lie.rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
     R_wb = lie.rotation_from_quat(log.quat_wb_wxyz[0])
-    ekf = InvariantEKF()
-    ekf.reset(
-        R_wb @ R_bi, vel_w=log.vel_w[0] + R_wb @ np.cross(R_bi @ log.gyro[0], arm), pos_w=log.pos_w[0] + R_wb @ arm
-    )
-    R, x, b, P = ekf.arrays[:4]
+    ekf = ReferenceFilter(ProcessNoise(), options)
+    ekf.R, ekf.P = R_wb @ R_bi, np.zeros((15, 15))
+    ekf.v, ekf.p = log.vel_w[0] + R_wb @ np.cross(R_bi @ log.gyro[0], arm), log.pos_w[0] + R_wb @ arm
+    start_covariance(np.array([ekf.v, ekf.p]), ekf.P, deviations(Prior()))
+    own = features[:, SHARED:].reshape(len(log), -1, PER_LEG)[:, used]
+    hips = (robot.offsets[:, 0] + robot.offsets[:, 1])[used]
+    feet = hips + body_of(robot).leg_length * own[..., POSITION : POSITION + 3]
     d, rows = options.joint_delay, []
     for k in range(1, len(log)):
         ekf.propagate(log.gyro[k], log.accel[k], log.t[k] - log.t[k - 1])
-        w, base = R_bi @ (log.gyro[k] - b[0]), R @ R_bi.T
-        v = base.T @ x[0] - np.cross(w, arm)
-        pv = np.diag(base.T @ P[3:6, 3:6] @ base)
-        a = R_bi @ (log.accel[k] - b[1]) + base.T @ [0.0, 0.0, options.gravity] - np.cross(w, v)
-        z = said[k, used, :3].astype(np.float64)
+        bias = R_bi @ ekf.gyro_bias
+        w, base = R_bi @ log.gyro[k] - bias, ekf.R @ R_bi.T
+        v = base.T @ ekf.v - np.cross(w, arm)
+        pv = np.diag(base.T @ ekf.P[3:6, 3:6] @ base)
+        a = R_bi @ (log.accel[k] - ekf.accel_bias) + base.T @ [0.0, 0.0, options.gravity] - np.cross(w, v)
+        z = said[k, used, :3].astype(np.float64) + np.cross(bias, feet[k])
         r = np.exp(2.0 * said[k, used, 3:].astype(np.float64)) * options.leg_inflation**2
+        r += (7.0 * options.joint_delay_std * own[k, :, HASTE : HASTE + 3]) ** 2
         far = np.mean((z + d * a - v) ** 2 / (pv + r / 49.0), axis=1) / options.leg_guard**2
         r = r * np.maximum(far, 1.0)[:, None]
         s = (1.0 / r).sum(0)
         mean = (z / r).sum(0) / s
+        # All legs at once, least squares for the velocity along x and y and the bias about z.
+        A = np.zeros((2 * len(z), 3))
+        A[: len(z), 0] = A[len(z) :, 1] = 1.0
+        A[:, 2] = np.concatenate([feet[k, :, 1], -feet[k, :, 0]])
+        weight = np.concatenate([1.0 / r[:, 0], 1.0 / r[:, 1]])
+        information = (A.T * weight) @ A
+        off = np.linalg.solve(information, (A.T * weight) @ np.concatenate([z[:, 0], z[:, 1]]))[2]
+        ekf.correct_gyro_bias(R_bi[2], off, 9.0 * np.linalg.inv(information)[2, 2])
         ekf.correct_velocity(R_bi.T @ (mean + d * a + np.cross(w, arm)), R_bi.T @ np.diag(1.0 / s) @ R_bi)
-        w, base = R_bi @ (log.gyro[k] - b[0]), R @ R_bi.T
-        rows.append([base.T @ x[0] - np.cross(w, arm), mean, -0.5 * np.log(s)])
+        w, base = R_bi @ (log.gyro[k] - ekf.gyro_bias), ekf.R @ R_bi.T
+        rows.append([base.T @ ekf.v - np.cross(w, arm), mean, -0.5 * np.log(s)])
     velocity, mean_rows, log_std = np.array(rows).swapaxes(0, 1)
     return velocity, mean_rows, log_std
 
@@ -209,7 +225,8 @@ def test_legs_are_weighed_as_it_is_written(log: Log, tmp_path: Path, turned: boo
     np.testing.assert_allclose(np.log(details.legs[1]), truth[..., 3:], atol=1e-5)
     np.testing.assert_allclose(details.attention, attention, atol=1e-5)
     said = np.concatenate([details.legs[0], np.log(details.legs[1])], -1)
-    velocity, mean, log_std = fused(part, robot, said, options, np.ones(4, dtype=bool))
+    features = model.features(part, robot)
+    velocity, mean, log_std = fused(part, robot, features, said, options, np.ones(4, dtype=bool))
     np.testing.assert_allclose(details.predicted[0][1:], mean, atol=1e-5)
     np.testing.assert_allclose(np.log(details.predicted[1][1:]), log_std, atol=1e-5)
     np.testing.assert_allclose(trajectory.vel_b[1:], velocity, atol=1e-6)
@@ -297,7 +314,7 @@ def test_a_flagged_leg_is_left_out_and_the_rest_goes_on(log: Log) -> None:
     for states in (feed(estimator, part, leg_ok=ok), feed(estimator, broken)):
         assert str(states[-1].health) == "leg RR stale"
         said = np.array([np.concatenate([s.legs[0], np.log(s.legs[1])], -1) for s in states])  # type: ignore[index]
-        velocity, mean, _ = fused(part, robot, said, Options(), ok)
+        velocity, mean, _ = fused(part, robot, legs_model().features(part), said, Options(), ok)
         np.testing.assert_allclose([state.predicted[0] for state in states][1:], mean, atol=1e-5)
         np.testing.assert_allclose([state.vel_b for state in states][1:], velocity, atol=1e-6)
         assert all(state.attention[:, 2].max() == 0.0 for state in states)  # type: ignore[index]
@@ -375,39 +392,89 @@ def test_a_model_reads_its_features_from_a_log(log: Log) -> None:
     )
     assert np.array_equal(model.features(shuffled), features)
     ((velocity, _),) = predict(network_of(model), [features])
-    # Without the guard of the filter, which is all that it adds to what the network says by itself.
-    unguarded = Estimator.load("go1", model, options=Options(leg_guard=1e6)).run_with_details(log)[1]
-    np.testing.assert_allclose(unguarded.predicted[0][1:], velocity[1:], atol=1e-5)
+    # Without all that the filter adds to what the network says by itself: its guard, haste and the gyro's bias.
+    options, known = Options(leg_guard=1e6, joint_delay_std=0.0), Prior(gyro_bias=1e-9)
+    plain = Estimator.load("go1", model, options=options, prior=known, noise=ProcessNoise(gyro_bias=0.0))
+    np.testing.assert_allclose(plain.run_with_details(log)[1].predicted[0][1:], velocity[1:], atol=1e-5)
     assert not np.allclose(details.predicted[0], velocity, atol=1e-3)
     with pytest.raises(GaitError, match="runs only on go1"):
         gait.nets.load_model("gait-0").for_robot(Robot.load("go1"))  # type: ignore[attr-defined]
 
 
+def fused_at_rest(
+    said: np.ndarray,
+    settings: list[float],
+    haste: float = 0.0,
+    bias: float = 0.0,
+    force: float = 0.0,
+    speed: float = 0.0,
+) -> np.ndarray:
+    """The measurement of a level Go1 whose legs say this (L, 6), in a filter that believes in `bias` about z."""
+    body, legs = body_of(Robot.load("go1")), len(said)
+    body = body._replace(offsets=np.ascontiguousarray(body.offsets[:legs]))
+    features = np.zeros(SHARED + PER_LEG * legs)
+    features[SHARED:].reshape(legs, PER_LEG)[:, HASTE] = haste
+    x, biases, still = np.zeros((2, 3)), np.zeros((2, 3)), np.zeros(3)
+    x[0, 0], biases[0, 2] = speed, bias
+    measured = np.zeros(MEASURED)
+    fuse_legs(
+        np.eye(3), x, biases, np.eye(15) * 1e-4, body, still, np.array([0.0, 0.0, bias]),
+        np.array([force, 0.0, 9.81]), -9.81, features, said.astype(np.float32).ravel(), np.ones(legs, dtype=bool),
+        np.array(settings), np.zeros(WORK + 9 * legs), measured, np.zeros(6, np.float32),
+    )  # fmt: skip
+    return measured
+
+
+def sure(velocity: Any, log_std: float = -2.0) -> np.ndarray:
+    velocity = np.asarray(velocity, dtype=np.float64)
+    return np.concatenate([velocity, np.full_like(velocity, log_std)], axis=1)
+
+
 def test_the_delay_of_joints_is_allowed_for() -> None:
     """A level body that accelerates, whose two legs tell how fast it was 8 ms ago."""
-    work, measured, predicted = np.zeros(WORK), np.zeros(6), np.zeros(6, np.float32)
-    x, bias, cov, still = np.zeros((2, 3)), np.zeros((2, 3)), np.eye(15) * 1e-6, np.zeros(3)
-    x[0, 0], force = 0.5, np.array([2.0, 0.0, 9.81])
-    said = np.array([[x[0, 0] - 0.008 * force[0], 0.0, 0.0, -4.0, -4.0, -4.0]] * 2, dtype=np.float32).ravel()
-    fuse_legs(
-        np.eye(3), x, bias, cov, np.eye(3), still, still, force, -9.81, said, np.ones(2, dtype=bool),
-        np.array([1.0, 1.0, 1.0, 0.008]), work, measured, predicted,
-    )  # fmt: skip
-    assert measured[0] == pytest.approx(x[0, 0], abs=1e-6) and predicted[0] == pytest.approx(0.484, abs=1e-6)
+    said = sure([[0.5 - 0.008 * 2.0, 0.0, 0.0]] * 2, -4.0)
+    measured = fused_at_rest(said, [1.0, 1.0, 1.0, 0.008, 0.0], force=2.0, speed=0.5)
+    assert measured[0] == pytest.approx(0.5, abs=1e-6)
 
 
 def test_a_leg_that_is_sure_and_wrong_counts_for_little() -> None:
     """Three legs at rest and one that claims 1 m/s, all equally sure of themselves."""
-    work, measured, predicted = np.zeros(WORK), np.zeros(6), np.zeros(6, np.float32)
-    x, bias, cov, still = np.zeros((2, 3)), np.zeros((2, 3)), np.eye(15) * 1e-4, np.zeros(3)
-    said = np.tile(np.array([0.0, 0.0, 0.0, -2.0, -2.0, -2.0], dtype=np.float32), (4, 1))
-    said[2, 0] = 1.0
+    said = sure([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     for guard, drawn in ((1.0, 0.0005), (1e9, 0.25)):
-        fuse_legs(
-            np.eye(3), x, bias, cov, np.eye(3), still, still, np.array([0.0, 0.0, 9.81]), -9.81, said.ravel(),
-            np.ones(4, dtype=bool), np.array([1.0, guard**2, 1.0 / 49.0, 0.004]), work, measured, predicted,
-        )  # fmt: skip
+        measured = fused_at_rest(said, [1.0, guard**2, 1.0 / 49.0, 0.004, 0.0])
         assert measured[0] == pytest.approx(drawn, rel=0.1)
+
+
+def test_joints_that_change_their_speed_make_a_leg_unsure() -> None:
+    said = sure(np.zeros((4, 3)))
+    calm, hasty = (fused_at_rest(said, [1.0, 1.0, 1.0 / 49.0, 0.004, 0.03**2], haste=haste) for haste in (0.0, 10.0))
+    assert hasty[3] - calm[3] == pytest.approx((0.03 * 10.0) ** 2 / 4.0) and hasty[4] == calm[4]
+
+
+def test_legs_tell_the_bias_about_the_vertical() -> None:
+    """A robot at rest with a gyro that says 0.02 rad/s: legs say what that makes of them, and the bias is found."""
+    robot = Robot.load("go1")
+    hips = robot.offsets[:, 0] + robot.offsets[:, 1]
+    settings, bias = [1.0, 1e6, 1.0 / 49.0, 0.004, 0.0], np.array([0.0, 0.0, 0.02])
+    said = sure(-np.cross(bias, hips))
+    measured = fused_at_rest(said, settings)
+    assert measured[6] == pytest.approx(0.02, rel=1e-5) and measured[:3] == pytest.approx(np.zeros(3), abs=1e-9)
+    spread = np.exp(-4.0) * 9.0 / np.square(hips[:, :2]).sum()
+    assert measured[7] == pytest.approx(spread, rel=1e-5)
+    known = fused_at_rest(said, settings, bias=0.02)
+    assert known[6] == pytest.approx(0.0, abs=1e-8) and np.abs(known[:3]).max() < 1e-8
+    # One leg alone cannot tell turning from moving.
+    assert fused_at_rest(said[:1], settings)[7] == 0.0
+
+
+def test_a_bias_about_the_vertical_is_found_on_the_way() -> None:
+    """A gyro whose bias neither a velocity nor gravity tells."""
+    log = Log.load(SAMPLE)
+    turned, found = log.replace(gyro=log.gyro + np.array([0.0, 0.0, 0.02])), {}
+    for method in ("gait-legs", "gait"):
+        biases = [Estimator.load("go1", method).run(part).gyro_bias[-1, 2] for part in (log, turned)]
+        found[method] = (biases[1] - biases[0]) / 0.02
+    assert found["gait-legs"] > 0.5 > 0.3 > found["gait"]
 
 
 def test_steps_allocate_nothing() -> None:

@@ -184,6 +184,12 @@ class InvariantEKF:
             pass
         return correction.correct_velocity(*self.arrays, _array(vel_b, (3,), "vel_b"), _array(cov_b, (3, 3), "cov_b"))
 
+    def correct_gyro_bias(self, axis: Array, off: float, variance: float) -> bool:
+        """Take the gyro's bias about a unit axis (3,) of the body, as `off` rad/s more than it is believed to be, with
+        its variance. Returns False if it was refused."""
+        axis = _array(axis, (3,), "axis")
+        return correction.correct_gyro_bias(*self.arrays, axis, float(off), float(variance))
+
     def step(self, gyro: Array, accel: Array, dt: float, vel_b: Array, cov_b: Array) -> bool:
         """`propagate` without feet and `correct_velocity`, in one compiled call; false if either was refused."""
         o = self.options

@@ -87,7 +87,7 @@ class Options:
     """Seconds by which joints are read later than the IMU, smoothing included; `gait-legs` allows for it. Drives that
     are polled over a bus are 2 to 8 ms late."""
     joint_delay_std: float = 0.004
-    """How far, in seconds, that may be off: a leg of `gait-legs` counts for less while its joints change their speed."""
+    """Seconds by which that may be off: a leg of `gait-legs` counts for less while its joints change their speed."""
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def fuse_legs(
             (SETTINGS,).
         work: room (WORK + 9 L,).
         measured: becomes the velocity of base_link (3) in its own axes, its variances (3), by how much the gyro's
-            bias about z is larger than the filter believes, and the variance of that, 0 if nothing is known (MEASURED,).
+            bias about z is larger than the filter believes, and the variance of that, or 0 (MEASURED,).
         predicted: becomes velocity (3) and log-std (3), before the delay.
     """
     _believed(turn, x, bias, cov, body.mount, arm, gyro, accel, gravity, work)

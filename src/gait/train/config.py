@@ -30,6 +30,9 @@ class TrainConfig:
     """gait-legs: whether a leg looks at the others."""
     hidden_legs: float = 0.0
     """gait-legs: in half of the sequences, the chance of each leg to be left out."""
+    legs_apart: float = 0.0
+    """gait-legs: share of the sequences in which each leg is taken from a moment of its own: legs learn to be judged in
+    whatever order they step."""
     faults: bool = False
     """gait-legs: draw ordinary sensor faults for every episode; see gait.train.faults."""
     init: str = ""

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from gait.arrays import AnyArray
-from gait.nets.leg_features import SHARED, flipped
+from gait.nets.base import split
+from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY, flipped
 from gait.nets.legs import LegsNet
 from gait.train.leg_loss import Carried, carried_likelihood, carry, leg_likelihood
 from gait.train.loop import Trainer, learning_rate
@@ -35,6 +36,7 @@ class LegsTrainer(Trainer):
         every = DENSE if filtered else SPARSE
         batch = self.source.batch(number)
         features, velocity = mirrored(torch.from_numpy(batch.features), torch.from_numpy(batch.velocity), rng)
+        features = legs_apart(features, velocity, config.legs_apart, rng)
         first = int(rng.integers(every))
         used = legs_in_use(len(features), self.net.architecture.legs, config.hidden_legs, rng)
         legs = self.net.legs(features, None, every, first, used)
@@ -86,6 +88,23 @@ def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -
     hidden = (rng.random((batch, legs)) < share) & (rng.random((batch, 1)) < 0.5)
     hidden[hidden.all(1)] = False
     return torch.from_numpy(~hidden)
+
+
+def legs_apart(features: Tensor, velocity: Tensor, share: float, rng: np.random.Generator) -> Tensor:
+    """In a share of the sequences (B, T, F) each leg is taken from a moment of its own, as if the gait were another.
+
+    What a leg measures is moved along with the true velocity (B, T, 3), so that its error stays what it was.
+    """
+    if share == 0.0:
+        return features
+    batch, steps = velocity.shape[:2]
+    own = split(features[..., SHARED:], -1, (-1, PER_LEG))  # (B, T, L, 12)
+    later = rng.integers(steps, size=(batch, own.shape[2])) * (rng.random((batch, 1)) < share)
+    rows = torch.from_numpy((np.arange(steps)[None, :, None] + later[:, None]) % steps)  # (B, T, L)
+    moved = torch.take_along_dim(own, rows[..., None], 1)
+    then = torch.take_along_dim(velocity[:, :, None].expand(-1, -1, own.shape[2], -1), rows[..., None], 1)
+    moved[..., VELOCITY : VELOCITY + 3] += velocity[:, :, None] - then
+    return torch.cat([features[..., :SHARED], moved.flatten(2)], -1)
 
 
 def mirrored(features: Tensor, velocity: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
