@@ -12,6 +12,7 @@ from net_samples import random_model
 
 import gait
 from gait.arrays import Array, BoolArray
+from gait.log import Log
 from gait.nets import Model, load_model
 from gait.nets.build import network_of
 from gait.nets.fold import FoldedStep
@@ -29,6 +30,17 @@ VARIANTS: list[dict[str, Any]] = [
     {"kind": "nmn", "legs": 2, "targets": False},
 ]
 SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
+
+
+def samples_of(log: Log, *more: str) -> list[tuple[Array, ...]]:
+    """What `gait_update` takes of each sample: gyro, accel, q, dq, q_des, and more."""
+    names = ("gyro", "accel", "q", "dq", "q_des", *more)
+    return [tuple(np.array(getattr(log, name)[k]) for name in names) for k in range(len(log))]
+
+
+def truth(log: Log) -> tuple[Array, ...]:
+    """The state of the body at the start, as `gait_reset` takes it."""
+    return tuple(np.array(log.need(name)[0]) for name in ("quat_wb_wxyz", "vel_w", "pos_w", "gyro"))
 
 
 def trained_model() -> Model:

@@ -13,7 +13,17 @@ import numpy as np
 import pytest
 import torch
 from c_export import Library, column
-from export_samples import SAMPLE, VARIANTS, fields_of, folded_run, torch_run, trained_model, windows
+from export_samples import (
+    SAMPLE,
+    VARIANTS,
+    fields_of,
+    folded_run,
+    samples_of,
+    torch_run,
+    trained_model,
+    truth,
+    windows,
+)
 from net_samples import random_inputs, random_model
 
 from gait import Estimator, lie
@@ -56,13 +66,7 @@ def library(trained: Model, tmp_path_factory: pytest.TempPathFactory) -> Library
 
 @pytest.fixture(scope="module")
 def samples(log: Log) -> list[tuple[Array, ...]]:
-    names = ("gyro", "accel", "q", "dq", "q_des")
-    return [tuple(np.array(getattr(log, name)[k]) for name in names) for k in range(len(log))]
-
-
-def truth(log: Log) -> tuple[Array, ...]:
-    """The state of the body at the start, as `gait_reset` takes it."""
-    return tuple(np.array(log.need(name)[0]) for name in ("quat_wb_wxyz", "vel_w", "pos_w", "gyro"))
+    return samples_of(log)
 
 
 def python_run(predicted: Array, robot: Robot, log: Log) -> dict[str, Array]:
@@ -112,6 +116,17 @@ def test_c_is_the_network_and_the_filter_on_a_whole_log(
     for name in ("vel_b", "vel_w", "pos_w", "gyro_bias", "accel_bias"):
         assert np.abs(column(np.array(rows), name) - getattr(trajectory, name)).max() < 1e-5, name
     assert health == [Health.STARTING, *[0] * (len(log) - 1)] == trajectory.health.tolist()
+
+
+@pytest.mark.parametrize("rate", [400.0, 1000.0])
+def test_c_takes_other_rates_as_python_does(library: Library, trained: Model, log: Log, rate: float) -> None:
+    other = log.slice(0.0, 2.0).resample(rate)
+    expected = Estimator.load("go1", trained).run(other)
+    estimator = library.estimator()
+    estimator.reset(*truth(other))
+    for k, sample in enumerate(samples_of(other)):
+        assert estimator.update(float(other.t[k]), *sample) == expected.health[k]
+        assert np.abs(column(estimator.read(), "vel_b") - expected.vel_b[k]).max() < 1e-5
 
 
 def test_c_minds_how_the_imu_is_mounted(

@@ -12,8 +12,22 @@ import numpy as np
 
 from gait import lie
 from gait._version import __version__
-from gait.arrays import AnyArray, Array
+from gait.arrays import Array
 from gait.errors import GaitError
+from gait.export.c_text import (
+    BLOCK,
+    NO_WORDS,
+    CNetwork,
+    blocks,
+    defines,
+    doubles,
+    enum,
+    floats,
+    number,
+    pad,
+    padded,
+    plain,
+)
 from gait.export.heads import Heads, heads_of
 from gait.filters.params import Options, Prior, ProcessNoise
 from gait.health import FIRST_LEG, Health
@@ -24,8 +38,6 @@ from gait.nets.model import Model
 from gait.robots import Robot
 
 TEMPLATES = Path(__file__).parent / "templates"
-BLOCK = 32
-"""Outputs of a matrix that are summed together: eight vector registers of four floats, or four of eight."""
 LIMITS = {
     "MAX_GYRO": 34.9,
     "MAX_ACCEL": 157.0,
@@ -39,6 +51,8 @@ LIMITS = {
 """Ranges of the sensors (2000 deg/s, 16 g; rad and rad/s for joints), beyond which a number counts as broken; seconds
 into the past that are a clock set anew, and the longest pause that is bridged as a whole; m/s that no legged robot
 reaches, and how unsure a filter is that knows nothing."""
+JITTER = 0.2
+"""A sample within this part of the network's period is its sample, as in `gait.runtime.engines`."""
 
 
 class CFiles(NamedTuple):
@@ -52,26 +66,33 @@ def c_files(model: Model, name: str, robot: Robot | None = None) -> CFiles:
     """The C source and its header.
 
     Args:
-        model: of any kind but `gait-legs`.
+        model: of any kind.
         name: of the files without their ending: the source includes `<name>.h`.
-        robot: whose IMU pose goes in; by default the one the model names.
+        robot: whose IMU pose goes in, and with `gait-legs` all that is known of its legs; by default the one the model
+            names.
     """
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise GaitError(f"'{name}' cannot name a C file: use letters, digits, '_', '-' and '.'")
-    if isinstance(model.architecture, LegsArchitecture):
-        raise GaitError("gait-legs has no C form yet: export it as ONNX (--format onnx)")
     robot = Robot.load(model.robot) if robot is None else robot
-    heads, folded = heads_of(model)
-    words = _words(model, name)
+    if isinstance(model.architecture, LegsArchitecture):
+        # Here and not above: other networks need not wait until this is compiled.
+        from gait.export.c_legs import leg_network
+
+        model = model.for_robot(robot)
+        network = leg_network(model, robot)
+    else:
+        network = _network(model)
+    words = {**_words(model, name), **network.words}
+    words["network_functions"] = _fill(network.prototypes, words)
+    words["network_state"] = network.state
     source = [
         _fill("gait.c.in", words),
-        "".join(_constants(model, robot, heads, folded)),
-        _fill("network.c.in", words),
-        _fill("plain.c.in" if folded is None else "attention.c.in", words),
-        _fill("filter.c.in", words),
-        _fill("estimator.c.in", words),
+        "".join(_constants(model, robot)),
+        network.constants,
+        *(_fill(template, words) for template in ("layers.c.in", *network.templates)),
+        *(_fill(template, words) for template in ("filter.c.in", "estimator.c.in", network.samples, "update.c.in")),
     ]
-    return CFiles("".join(source), _fill("gait.h.in", {**words, "network_state": _state(model, heads)}))
+    return CFiles("".join(source), _fill("gait.h.in", words))
 
 
 def save_c(model: Model, path: str | Path, robot: Robot | None = None) -> tuple[Path, Path]:
@@ -95,29 +116,24 @@ def _words(model: Model, name: str) -> dict[str, str]:
     return {
         "name": name,
         "guard": re.sub(r"\W", "_", f"GAIT_EXPORT_{name}").upper(),
-        "robot": _plain(model.robot),
+        "robot": plain(model.robot),
         "kind": a.kind,
-        "commit": _plain(model.commit),
+        "commit": plain(model.commit),
         "gait_version": __version__,
         "rate": f"{model.rate:g}",
         "rate_double": repr(float(model.rate)),
         "legs": str(a.legs),
         "joints": str(3 * a.legs),
         "targets": str(int(a.targets)),
-        "hides": str(int(a.kind == "gait")),
+        "hides": str(int(a.kind in ("gait", "gait-legs"))),
         "first_leg": str(FIRST_LEG),
         "max_gap": f"{Options().max_gap:g}",
-        "joint_comment": "\n".join(f" *     {_plain(', '.join(leg))}" for leg in legs),
-        "joint_names": ",\n".join("    " + ", ".join(f'"{_plain(joint)}"' for joint in leg) for leg in legs),
+        "joint_comment": "\n".join(f" *     {plain(', '.join(leg))}" for leg in legs),
+        "joint_names": ",\n".join("    " + ", ".join(f'"{plain(joint)}"' for joint in leg) for leg in legs),
         "health": ",\n".join(
             f"    GAIT_{flag.name} = {flag.value}" for flag in Health if flag.name is not None
         ),
     }  # fmt: skip
-
-
-def _plain(text: str) -> str:
-    """A name as it may stand in a comment or between quotes."""
-    return re.sub(r"[^A-Za-z0-9_., ()+-]", "_", text)
 
 
 def _state(model: Model, heads: Heads) -> str:
@@ -133,19 +149,47 @@ def _state(model: Model, heads: Heads) -> str:
     return "\n".join([*lines, f"    float hidden[{heads.grus}][{heads.hidden}];"])
 
 
-def _constants(model: Model, robot: Robot, heads: Heads, folded: Folded | None) -> Iterator[str]:
-    """Everything that the code names in capitals, and the arrays."""
+def _constants(model: Model, robot: Robot) -> Iterator[str]:
+    """What the code around a network names in capitals."""
     a, options = model.architecture, Options()
+    yield enum({"BLOCK": BLOCK})
+    yield f"#define LOG_STD_MIN {number(a.log_std_min)}\n#define LOG_STD_MAX {number(a.log_std_max)}\n\n"
+    prior, p = [], Prior()
+    for std in (p.velocity, p.position, p.gyro_bias, p.accel_bias):
+        prior += [std] * 3
+    # Read off the shared parameters, so that the file does what Python does.
+    yield defines({
+        "GRAVITY": options.gravity,
+        "MAX_GAP": options.max_gap,
+        "GAP_ACCEL": options.gap_accel,
+        "GAP_RATE": options.gap_rate,
+        "PERIOD": 1.0 / model.rate,
+        "TOLERANCE": JITTER / model.rate,
+        **LIMITS,
+    })  # fmt: skip
+    yield "/* Noise densities of gyro, accelerometer and their biases, and standard deviations at the start. */\n"
+    yield doubles("NOISE", ProcessNoise().densities)
+    yield doubles("PRIOR", np.array([p.rotation, p.rotation, p.yaw, *prior]))
+    yield f"/* Axes and place of the IMU of {plain(robot.name)} in base_link. */\n"
+    yield doubles("IMU_ROTATION", lie.rotation_from_quat(robot.imu_quat_wxyz))
+    yield doubles("IMU_POSITION", robot.imu_position)
+
+
+def _network(model: Model) -> CNetwork:
+    """Any kind but `gait-legs`."""
+    a = model.architecture
+    heads, folded = heads_of(model)
     sizes = {
-        "BLOCK": BLOCK,
         "FEATURES": a.num_features,
         "GRUS": heads.grus,
         "HIDDEN": heads.hidden,
-        "GATES": _padded(3 * heads.hidden),
-        "LAYER": _padded(heads.mlp),
+        "GATES": padded(3 * heads.hidden),
+        "LAYER": padded(heads.mlp),
         "INPUTS": heads.gate_weight.shape[2],
     }
-    if isinstance(a, AttentionArchitecture):
+    constants = [defines({"VARIANCE_FACTOR": Options().inflation ** 2})]
+    if folded is not None:
+        assert isinstance(a, AttentionArchitecture)
         places = sum(a.embeddings.values())
         sizes |= {
             "SLOTS": a.history,
@@ -154,33 +198,13 @@ def _constants(model: Model, robot: Robot, heads: Heads, folded: Folded | None) 
             "PLACES": places,
             "POOLED": places + len(a.tokens) + a.history,
         }
-    yield "\nenum { " + ", ".join(f"{name} = {value}" for name, value in sizes.items()) + " };\n"
-    yield f"#define LOG_STD_MIN {_number(a.log_std_min)}\n#define LOG_STD_MAX {_number(a.log_std_max)}\n\n"
-    prior, p = [], Prior()
-    for std in (p.velocity, p.position, p.gyro_bias, p.accel_bias):
-        prior += [std] * 3
-    # Read off the shared parameters, so that the file does what Python does.
-    limits = {
-        "GRAVITY": options.gravity,
-        "MAX_GAP": options.max_gap,
-        "GAP_ACCEL": options.gap_accel,
-        "GAP_RATE": options.gap_rate,
-        "VARIANCE_FACTOR": options.inflation**2,
-        **LIMITS,
-    }
-    yield "".join(f"#define {name} ({float(value)!r})\n" for name, value in limits.items())
-    yield "/* Noise densities of gyro, accelerometer and their biases, and standard deviations at the start. */\n"
-    yield _doubles("NOISE", ProcessNoise().densities)
-    yield _doubles("PRIOR", np.array([p.rotation, p.rotation, p.yaw, *prior]))
-    yield f"/* Axes and place of the IMU of {_plain(robot.name)} in base_link. */\n"
-    yield _doubles("IMU_ROTATION", lie.rotation_from_quat(robot.imu_quat_wxyz))
-    yield _doubles("IMU_POSITION", robot.imu_position)
-    yield "\n"
-    if folded is not None:
-        assert isinstance(a, AttentionArchitecture)
-        yield from _attention(folded, a)
+        constants += _attention(folded, a)
         heads = heads._replace(gate_weight=_by_place(heads.gate_weight, sizes["QUERIES"]))
-    yield from _layers(heads, sizes["GATES"], sizes["LAYER"])
+    constants += [enum(sizes), *_layers(heads, sizes["GATES"], sizes["LAYER"])]
+    code = "plain.c.in" if folded is None else "attention.c.in"
+    return CNetwork(
+        "".join(constants), ("heads.c.in", code), "samples.c.in", "network.h.in", _state(model, heads), NO_WORDS
+    )
 
 
 def _attention(f: Folded, a: AttentionArchitecture) -> Iterator[str]:
@@ -188,9 +212,9 @@ def _attention(f: Folded, a: AttentionArchitecture) -> Iterator[str]:
     order = np.array([column for token in a.tokens for column in token.columns])
     for name, values in (("feature_of", order), ("token_of", f.token_of[order]), ("place_of", f.place_of[order])):
         yield f"static const unsigned char {name}[{len(values)}] = {{{', '.join(map(str, values))}}};\n"
-    yield _floats("score_weight", f.score_weight[:, order].T)
-    yield _floats("score_bias", f.score_bias.T.ravel())
-    yield _floats("slot_bias", np.tile(f.slot_bias.T, len(a.tokens)))
+    yield floats("score_weight", f.score_weight[:, order].T)
+    yield floats("score_bias", f.score_bias.T.ravel())
+    yield floats("slot_bias", np.tile(f.slot_bias.T, len(a.tokens)))
 
 
 def _by_place(gate_weight: Array, queries: int) -> Array:
@@ -202,57 +226,11 @@ def _by_place(gate_weight: Array, queries: int) -> Array:
 
 def _layers(h: Heads, gates: int, layer: int) -> Iterator[str]:
     offset = np.concatenate([np.zeros((h.grus, 2 * h.hidden)), h.recurrent_bias], axis=1)
-    yield _floats("gate_weight", _blocks(_pad(h.gate_weight, gates).reshape(h.grus * gates, -1)))
-    yield _floats("gate_bias", _pad(h.gate_bias, gates).ravel())
-    yield _floats("recurrent_weight", np.stack([_blocks(_pad(w[None], gates)[0]) for w in h.recurrent_weight]))
-    yield _floats("recurrent_bias", _pad(offset, gates))
-    yield _floats("hidden_weight", np.stack([_blocks(_pad(w[None], layer)[0]) for w in h.hidden_weight]))
-    yield _floats("hidden_bias", _pad(h.hidden_bias, layer))
-    yield _floats("output_weight", _pad(h.output_weight.swapaxes(1, 2), layer))
-    yield _floats("output_bias", h.output_bias)
-
-
-def _padded(count: int) -> int:
-    return -(-count // BLOCK) * BLOCK
-
-
-def _pad(array: Array, count: int) -> Array:
-    """Zeros at the end of the second axis, up to `count`."""
-    missing = [(0, 0)] * array.ndim
-    missing[1] = (0, count - array.shape[1])
-    return np.pad(array, missing)
-
-
-def _blocks(matrix: Array) -> Array:
-    """A matrix (outputs, inputs) flattened as `multiply` reads it: by blocks of outputs, column by column."""
-    outputs, inputs = matrix.shape
-    return matrix.reshape(outputs // BLOCK, BLOCK, inputs).swapaxes(1, 2).ravel()
-
-
-def _doubles(name: str, array: Array) -> str:
-    return _array(name, "double", array, [repr(float(value)) for value in array.ravel()])
-
-
-def _floats(name: str, array: Array) -> str:
-    return _array(name, "float", array, [_number(value) for value in array.ravel()])
-
-
-def _number(value: float) -> str:
-    """The shortest text that reads back as the same float."""
-    text = str(np.float32(value))
-    return f"{text}f" if any(mark in text for mark in ".e") else f"{text}.0f"
-
-
-def _array(name: str, kind: str, array: AnyArray, numbers: list[str]) -> str:
-    """A constant; rows of more than one dimension in braces of their own."""
-    shape = "".join(f"[{size}]" for size in array.shape)
-    return f"static const {kind} {name}{shape} = {_braces(array.shape, numbers)};\n"
-
-
-def _braces(shape: tuple[int, ...], numbers: list[str]) -> str:
-    if len(shape) > 1:
-        step = len(numbers) // shape[0]
-        parts = [_braces(shape[1:], numbers[i * step : (i + 1) * step]) for i in range(shape[0])]
-        return "{\n" + ",\n".join(parts) + "}"
-    lines = [", ".join(numbers[i : i + 12]) for i in range(0, len(numbers), 12)]
-    return "{" + ",\n".join(lines) + "}"
+    yield floats("gate_weight", blocks(pad(h.gate_weight, gates).reshape(h.grus * gates, -1)))
+    yield floats("gate_bias", pad(h.gate_bias, gates).ravel())
+    yield floats("recurrent_weight", np.stack([blocks(pad(w[None], gates)[0]) for w in h.recurrent_weight]))
+    yield floats("recurrent_bias", pad(offset, gates))
+    yield floats("hidden_weight", np.stack([blocks(pad(w[None], layer)[0]) for w in h.hidden_weight]))
+    yield floats("hidden_bias", pad(h.hidden_bias, layer))
+    yield floats("output_weight", pad(h.output_weight.swapaxes(1, 2), layer))
+    yield floats("output_bias", h.output_bias)
