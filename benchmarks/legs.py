@@ -1,6 +1,6 @@
 """The studies of docs/legs.md: what each part of `gait-legs` is worth, another robot, and what it looks at.
 
-    python benchmarks/legs.py --train            # train the variants (about five minutes of one core each; resumable)
+    python benchmarks/legs.py --train            # train the variants (about four minutes of one core each; resumable)
     python benchmarks/legs.py                    # print the studies, as far as variants are trained
     python benchmarks/legs.py --write            # and write the sections and figures of docs/legs.md
 
@@ -77,11 +77,13 @@ VARIANTS = (
     Variant("no-force", "without the ground's force (kinematics alone)", {"targets": False}),
     Variant("trot-alone", "trained on trot alone: no random robots, ice, hand or rising", {"data": TROT}),
     Variant("exact", "trained without sensor faults", {"faults": False}),
+    Variant("in-order", "legs never taken from moments of their own", {"legs_apart": 0.0}),
     Variant("single", "each leg by itself: not through a filter", {"l1_iterations": SHORT["iterations"]}),
     Variant("no-guard", "no guard in the filter", options=Options(leg_guard=1e9)),
     Variant("half", "standard deviations halved", options=Options(leg_inflation=0.5)),
     Variant("double", "standard deviations doubled", options=Options(leg_inflation=2.0)),
     Variant("no-delay", "joints taken to be in time", options=Options(joint_delay=0.0)),
+    Variant("sure-delay", "the joints' delay taken to be known", options=Options(joint_delay_std=0.0)),
 )
 
 
@@ -104,11 +106,14 @@ class Result:
 
 def faulty_walks(names: Iterable[str] = WALKS) -> dict[str, list[Log]]:
     """The held-out walks, with faults."""
-    robot, walks = Robot.load("go1"), {}
-    for name in names:
-        rng = np.random.default_rng(FAULT_SEED)
-        walks[name] = [with_faults(log, robot, rng).log for log in make_walk(name).logs]
-    return walks
+    robot = Robot.load("go1")
+    return {
+        name: [
+            with_faults(log, robot, np.random.default_rng([FAULT_SEED, i])).log
+            for i, log in enumerate(make_walk(name).logs)
+        ]
+        for name in names
+    }
 
 
 def measure(robot: Robot | str, method: str | Path | Model, logs: Sequence[Log], options: Options) -> Result:
