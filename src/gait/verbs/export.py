@@ -29,7 +29,8 @@ class Options(Common):
     out: Path | None = None
     """The file to write: NAME.onnx, or NAME for NAME.c and NAME.h. By default named after model or robot."""
     robot: str | None = None
-    """For c: whose IMU pose goes in (a name, or the path of a YAML file); by default the robot of the model."""
+    """For c: whose IMU pose goes in, and with gait-legs whose legs (a name, or the path of a YAML file); by default the
+    robot of the model."""
 
 
 def run(options: Options) -> Outcome:
@@ -74,10 +75,10 @@ def _c(options: Options, model: Model, rows: list[Row]) -> Outcome:
     from gait.export.c import save_c
     from gait.robots import Robot
 
-    out = options.out or Path(f"gait_{model.robot}")
+    robot = None if options.robot is None else Robot.load(options.robot)
+    out = options.out or Path(f"gait_{model.robot if robot is None else robot.name}")
     if out.suffix not in ("", ".c", ".h"):
         raise GaitError(f"{out} is no name for C files: give {out.with_suffix('')}, or ask for --format onnx")
-    robot = None if options.robot is None else Robot.load(options.robot)
     source, header = save_c(model, out, robot)
     rows += [
         Row("source_size", source.stat().st_size, "B"),
