@@ -14,13 +14,13 @@ from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY
 from gait.runtime import leg_pack as at
 from gait.runtime.leg_pack import HEAD_LANES, LEG_LANES
 from gait.runtime.network_activations import exp4, sigmoid16
-from gait.runtime.network_layers import add_wide, copy_lanes, dense, relu
+from gait.runtime.network_layers import dense, dense_four
 from gait.runtime.network_pack import WIDE, Floats
 
 _F1, _I1, _B1 = "float32[::1]", "int64[::1]", "boolean[::1]"
 _ZERO = np.float32(0.0)
 _UNSEEN = np.float32(-1e30)
-"""Score of a hidden leg: its share is exactly zero."""
+"""Score of a hidden leg: its share is exactly zero. Also less than anything that a layer says."""
 _BEGUN, _TIME = 0, 1
 """In the memory: whether there was a sample, and how many since the rings were last full."""
 
@@ -85,10 +85,43 @@ def _look(sizes: IntArray, memory: Floats, leg: int, seen: BoolArray) -> None:
             store(memory, out + k, found)
 
 
+@compiled(f"void({_I1}, {_F1}, {_F1}, int64)")
+def _first_layer(sizes: IntArray, weights: Floats, memory: Floats, oldest: int) -> None:
+    """From the frames, the oldest of which is in that place of the rings: what legs share once, then each its own."""
+    own, hidden, frames = sizes[at.OWN], sizes[at.HIDDEN], sizes[at.FRAMES]
+    places, wide = 2 * frames * sizes[at.STRIDE], max(hidden, sizes[at.MLP])
+    base, window = sizes[at.BASE], sizes[at.RING] + oldest * SHARED
+    dense(weights, sizes[at.SHARED_LAYER], memory, window, frames * SHARED, memory, base, hidden)
+    window = sizes[at.RING] + places * SHARED + oldest * own
+    for leg in range(0, sizes[at.LEGS], LEG_LANES):
+        x, to = window + leg * places * own, sizes[at.LAYER] + leg * wide
+        for row in range(0, hidden, WIDE):
+            dense_four(
+                memory, base + row, weights, sizes[at.OWN_LAYER] + row * frames * own, memory, x, places * own,
+                frames * own, memory, to + row, wide, _ZERO,
+            )  # fmt: skip
+
+
+@compiled(f"void({_I1}, {_F1}, int64, {_F1}, int64, int64, int64, int64, int64, int64, float32)")
+def _layer(
+    sizes: IntArray, weights: Floats, w: int, memory: Floats, x: int, x_step: int, columns: int, to: int, to_step: int,
+    rows: int, least: np.float32,
+) -> None:  # fmt: skip
+    """The same layer for every leg: inputs from x on, outputs from `to` on, no less than `least`."""
+    for row in range(0, rows, WIDE):
+        for leg in range(0, sizes[at.LEGS], LEG_LANES):
+            dense_four(
+                weights, w, weights, w + WIDE, memory, x + leg * x_step, x_step, columns, memory,
+                to + leg * to_step + row, to_step, least,
+            )  # fmt: skip
+        w += WIDE * (1 + columns)
+
+
 @compiled(f"void({_I1}, {_F1}, {_F1}, int64, {_F1})")
 def _read_out(sizes: IntArray, weights: Floats, memory: Floats, leg: int, out: Floats) -> None:
     """The last layer of a leg: its shift is added to `out`, its log-std is still without bounds."""
-    mlp, layer, w, rows = sizes[at.MLP], sizes[at.LAYER], sizes[at.OUTPUT_LAYER], sizes[at.ROWS]
+    mlp, w, rows = sizes[at.MLP], sizes[at.OUTPUT_LAYER], sizes[at.ROWS]
+    layer = sizes[at.LAYER] + leg * max(sizes[at.HIDDEN], mlp)
     bias = w + rows * mlp
     for row in range(rows):
         summed = fill16(_ZERO)
@@ -117,40 +150,23 @@ def leg_step(
         before: legs whose last samples are true (L,); the past of the others is taken to have been like this sample.
         out: becomes body velocity (3), m/s, and the log of its standard deviation (3) of each leg (6 L,).
     """
-    legs, own, hidden, mlp = sizes[at.LEGS], sizes[at.OWN], sizes[at.HIDDEN], sizes[at.MLP]
+    legs, hidden, mlp = sizes[at.LEGS], sizes[at.HIDDEN], sizes[at.MLP]
     attention = sizes[at.HEADS] * sizes[at.HEAD]
-    layer, frames, places = sizes[at.LAYER], sizes[at.FRAMES], 2 * sizes[at.FRAMES] * sizes[at.STRIDE]
-    rows, joined = (3 * attention + WIDE - 1) // WIDE * WIDE, hidden + attention
-    oldest = _remember(sizes, memory, features, before) + 1
-    window = sizes[at.RING] + oldest * SHARED
-    dense(weights, sizes[at.SHARED_LAYER], memory, window, frames * SHARED, memory, sizes[at.BASE], hidden)
-    for leg in range(legs):
-        if not seen[leg]:
-            continue
-        window = sizes[at.RING] + places * (SHARED + leg * own) + oldest * own
-        copy_lanes(memory, sizes[at.BASE], memory, layer, hidden)
-        for row in range(0, hidden, WIDE):
-            w = sizes[at.OWN_LAYER] + row * frames * own
-            add_wide(weights, w, memory, window, frames * own, memory, layer + row)
-        relu(memory, layer, hidden)
-        x = sizes[at.JOINED] + leg * joined
-        dense(weights, sizes[at.HIDDEN_LAYER], memory, layer, hidden, memory, x, hidden)
-        relu(memory, x, hidden)
+    layer, wide, joined = sizes[at.LAYER], max(hidden, mlp), hidden + attention
+    rows = (3 * attention + WIDE - 1) // WIDE * WIDE
+    _first_layer(sizes, weights, memory, _remember(sizes, memory, features, before) + 1)
+    x = sizes[at.JOINED]
+    _layer(sizes, weights, sizes[at.HIDDEN_LAYER], memory, layer, wide, hidden, x, joined, hidden, _ZERO)
     if attention > 0:
-        for leg in range(legs):
-            if seen[leg]:
-                x, to = sizes[at.JOINED] + leg * joined, sizes[at.LOOKS] + leg * rows
-                dense(weights, sizes[at.LOOK_LAYER], memory, x, hidden, memory, to, rows)
+        _layer(sizes, weights, sizes[at.LOOK_LAYER], memory, x, joined, hidden, sizes[at.LOOKS], rows, rows, _UNSEEN)
         for leg in range(legs):
             if seen[leg]:
                 _look(sizes, memory, leg, seen)
+    _layer(sizes, weights, sizes[at.MIX_LAYER], memory, x, joined, joined, layer, wide, mlp, _ZERO)
     for leg in range(legs):
         for axis in range(3):
             out[6 * leg + axis] = features[SHARED + PER_LEG * leg + VELOCITY + axis]
         if seen[leg]:
-            x = sizes[at.JOINED] + leg * joined
-            dense(weights, sizes[at.MIX_LAYER], memory, x, joined, memory, layer, mlp)
-            relu(memory, layer, mlp)
             _read_out(sizes, weights, memory, leg, out)
     raw, low, span = sizes[at.RAW], weights[sizes[at.BOUNDS]], weights[sizes[at.BOUNDS] + 1]
     for k in range(raw, raw + 3 * legs, 16):

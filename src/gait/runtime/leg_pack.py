@@ -106,11 +106,13 @@ def pack_legs(model: Model) -> Packed:
     bounds = np.array([[a.log_std_min], [a.log_std_max - a.log_std_min]])
     sizes[BOUNDS] = buffer.columns(bounds, 0)
     memory.take(2)
-    sizes[RING] = memory.take(2 * a.frames * a.stride * (SHARED + a.legs * len(a.leg_columns)))
-    sizes[BASE], sizes[LAYER] = memory.take(hidden), memory.take(max(hidden, mlp))
-    sizes[JOINED] = memory.take(a.legs * (hidden + a.heads * head))
-    sizes[LOOKS] = memory.take(a.legs * look_rows(a.heads, head))
-    sizes[SHARES], sizes[RAW] = memory.take(a.legs * a.heads * padded(a.legs, LEG_LANES)), memory.take(3 * a.legs)
+    # Legs are worked out four at a time; those that a robot lacks are there and say nothing.
+    slots = padded(a.legs, LEG_LANES)
+    sizes[RING] = memory.take(2 * a.frames * a.stride * (SHARED + slots * len(a.leg_columns)))
+    sizes[BASE], sizes[LAYER] = memory.take(hidden), memory.take(slots * max(hidden, mlp))
+    sizes[JOINED] = memory.take(slots * (hidden + a.heads * head))
+    sizes[LOOKS] = memory.take(slots * look_rows(a.heads, head))
+    sizes[SHARES], sizes[RAW] = memory.take(a.legs * a.heads * slots), memory.take(3 * a.legs)
     sizes[MEMORY] = memory.used
     return Packed(np.concatenate([sizes, np.array(a.leg_columns, dtype=np.int64)]), aligned(buffer.joined()))
 

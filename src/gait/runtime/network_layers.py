@@ -60,13 +60,6 @@ def clear_lanes(out: Floats, o: int, count: int) -> None:
         store(out, o + k, fill4(_ZERO))
 
 
-@compiled(f"void({_F1}, int64, int64)")
-def relu(out: Floats, o: int, count: int) -> None:
-    """A multiple of 16 numbers, those below zero made zero."""
-    for k in range(o, o + count, 16):
-        store(out, k, larger(load16(out, k), fill16(_ZERO)))
-
-
 @compiled(f"void({_F1}, int64, {_F1}, int64, int64, {_F1}, int64, int64)")
 def dense(weights: Floats, w: int, x: Floats, i: int, columns: int, out: Floats, o: int, rows: int) -> None:
     """out[o : o + rows] = offset + matrix times x[i : i + columns], in blocks of 64 rows, offsets first."""
@@ -74,3 +67,34 @@ def dense(weights: Floats, w: int, x: Floats, i: int, columns: int, out: Floats,
         copy_lanes(weights, w, out, row, WIDE)
         add_wide(weights, w + WIDE, x, i, columns, out, row)
         w += WIDE * (1 + columns)
+
+
+@compiled(f"void({_F1}, int64, {_F1}, int64, {_F1}, int64, int64, int64, {_F1}, int64, int64, float32)")
+def dense_four(
+    begin: Floats, b: int, weights: Floats, w: int, x: Floats, i: int, i_step: int, columns: int,
+    out: Floats, o: int, o_step: int, least: np.float32,
+) -> None:  # fmt: skip
+    """64 rows of a layer for four inputs at once, so that a weight is fetched once for all of them.
+
+    Args:
+        begin, b: what to begin the sums with.
+        weights, w: a block of 64 rows.
+        x, i, i_step: the inputs, which lie `i_step` apart.
+        columns: length of an input.
+        out, o, o_step: where the outputs go, `o_step` apart.
+        least: outputs are at least this.
+    """
+    floor = fill16(least)
+    for row in range(0, WIDE, 16):
+        first = load16(begin, b + row)
+        p, q, r, s = first, first, first, first
+        for k in range(columns):
+            factors = load16(weights, w + WIDE * k + row)
+            p = fma(factors, each16(x, i + k), p)
+            q = fma(factors, each16(x, i + i_step + k), q)
+            r = fma(factors, each16(x, i + 2 * i_step + k), r)
+            s = fma(factors, each16(x, i + 3 * i_step + k), s)
+        store(out, o + row, larger(p, floor))
+        store(out, o + o_step + row, larger(q, floor))
+        store(out, o + 2 * o_step + row, larger(r, floor))
+        store(out, o + 3 * o_step + row, larger(s, floor))
