@@ -60,8 +60,11 @@ def _rest(values: dict[str, float]) -> str:
     about = {row.name: row.value for row in installation()}
     texts = []
     if "gait.numba.kernel_us" in values:
+        loops = [
+            f"`{method}` {values[name]:.1f} us" for method in METHODS if (name := f"{method}.numba.kernel_us") in values
+        ]
         texts.append(
-            f"Inside the compiled loop a sample takes `gait` {values['gait.numba.kernel_us']:.1f} us; `run` does"
+            f"Inside the compiled loop of `run` a sample takes {' and '.join(loops)}; with `gait` it does"
             f" {values['gait.run.samples_per_second']:,.0f} samples a second."
         )
     if "gait.warm_start_s" in values:

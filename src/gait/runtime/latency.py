@@ -173,18 +173,23 @@ def _rivals(method: str, log: Log, stack: ExitStack, full: bool) -> tuple[dict[s
         if method == "iekf":
             attempt("gtsam", lambda: Stream(log).burst(rivals.gtsam_step(log.rate)))
         return bursts, steps, missing
+    model = load_model(METHODS[method].weights)
+
+    def in_c() -> Burst:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        return rivals.CEstimator(model, estimator.robot, folder).burst(Stream(log, estimator.by_leg).take)
+
     if estimator.by_leg:
         bursts[f"{method}.kernel"] = _kernel(method, log)
+        attempt("c", in_c)
         return bursts, steps, missing
-    model = load_model(METHODS[method].weights)
     for name, network in NETWORKS.items():
         if full or name in RATIOS:
             attempt(name, lambda network=network: Stream(log).burst(rivals.with_filter(network(model), log.rate)))  # type: ignore[misc]
     if full:
         bursts[f"{method}.kernel"] = _kernel(method, log)
         attempt("numpy", lambda: stack.enter_context(_elsewhere(method)))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        attempt("c", lambda: rivals.CEstimator(model, estimator.robot, folder).burst(Stream(log).take))
+        attempt("c", in_c)
         again = Estimator.load("go1", method)
         again.start_as(log, "truth")
         steps[f"{method}.{RUNTIME}"] = again.update

@@ -114,12 +114,17 @@ _DRIVER = """
 #include "robot.h"
 #include <stddef.h>
 size_t size_of_gait(void) { return sizeof(gait_t); }
-/* Rows of t, gyro, accel, q, dq and q_des. */
+/* Rows of t, gyro, accel, q, dq, q_des and tau. */
+#ifdef GAIT_READS_TORQUES
+#define TORQUES , row + 7 + 3 * GAIT_JOINTS
+#else
+#define TORQUES
+#endif
 void steps(gait_t *g, const double *row, long count)
 {
-    const double *end = row + count * (7 + 3 * GAIT_JOINTS);
-    for (; row < end; row += 7 + 3 * GAIT_JOINTS)
-        gait_update(g, row[0], row + 1, row + 4, row + 7, row + 7 + GAIT_JOINTS, row + 7 + 2 * GAIT_JOINTS);
+    const double *end = row + count * (7 + 4 * GAIT_JOINTS);
+    for (; row < end; row += 7 + 4 * GAIT_JOINTS)
+        gait_update(g, row[0], row + 1, row + 4, row + 7, row + 7 + GAIT_JOINTS, row + 7 + 2 * GAIT_JOINTS TORQUES);
 }
 """
 
@@ -213,9 +218,10 @@ def _filler(model: Model, row: Any) -> Step:
 
 
 def _line(sample: Sample) -> Array:
-    """Stamp, gyro, accel, q, dq and q_des in a row."""
+    """Stamp, gyro, accel, q, dq, q_des and tau in a row; torques that are not there are not numbers."""
     assert sample.q_des is not None
-    return np.concatenate([np.array([sample.t]), sample.gyro, sample.accel, sample.q, sample.dq, sample.q_des])
+    tau = np.full_like(sample.q, np.nan) if sample.tau is None else sample.tau
+    return np.concatenate([np.array([sample.t]), sample.gyro, sample.accel, sample.q, sample.dq, sample.q_des, tau])
 
 
 def _module(name: str) -> Any:
