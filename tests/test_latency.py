@@ -265,9 +265,9 @@ def test_the_section_holds_every_method_and_the_machine() -> None:
     assert "| median time of a step, us | `gait` | `iekf` |" in text
     assert "| `Estimator.update` | 15.0 | 30.0 |" in text and "| torch, then our filter | 1234 |  |" in text
     assert "| `Estimator.update` | 40.0 | 90.0 |" in text
-    assert (
-        "123,457 samples" in text and "first state after 1.5 s, and has grown" in text and "load average of 0.5" in text
-    )
+    words = " ".join(text.split())
+    assert "a sample takes `gait` 8.0 us; with `gait` it does 123,457 samples" in words
+    assert "first state after 1.5 s, and has grown" in words and "load average of 0.5" in words
     assert max(map(len, text.splitlines())) <= 120
 
 
