@@ -24,6 +24,7 @@ from sections import DOCS, markdown, paragraph, write_section
 
 from gait import Estimator, Log, Robot
 from gait.filters import Options
+from gait.filters.params import LEGS_NOISE, ProcessNoise
 from gait.io import open_log
 from gait.nets.model import Model, load_model, model_names
 from gait.results import Row, rows_to_json
@@ -55,6 +56,8 @@ class Variant:
     changes: dict[str, Any] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
     """Of the filter behind it."""
+    noise: ProcessNoise = LEGS_NOISE
+    """Of the IMU, as that filter believes it."""
     of: str = "usual"
     """Whose weights it runs, if it has none of its own."""
 
@@ -83,6 +86,8 @@ VARIANTS = (
     Variant("half", "standard deviations halved", options=Options(leg_inflation=0.5)),
     Variant("double", "standard deviations doubled", options=Options(leg_inflation=2.0)),
     Variant("no-delay", "joints taken to be in time", options=Options(joint_delay=0.0)),
+    Variant("noisy-imu", "the IMU believed to be twice as noisy, as for other methods", noise=ProcessNoise()),
+    Variant("quiet-imu", "the IMU believed to be half as noisy", noise=ProcessNoise(gyro=0.0005, accel=0.005)),
     Variant("sure-delay", "the joints' delay taken to be known", options=Options(joint_delay_std=0.0)),
 )
 
@@ -116,9 +121,15 @@ def faulty_walks(names: Iterable[str] = WALKS) -> dict[str, list[Log]]:
     }
 
 
-def measure(robot: Robot | str, method: str | Path | Model, logs: Sequence[Log], options: Options) -> Result:
+def measure(
+    robot: Robot | str,
+    method: str | Path | Model,
+    logs: Sequence[Log],
+    options: Options | None = None,
+    noise: ProcessNoise | None = None,
+) -> Result:
     """Run a method on logs with truth."""
-    estimator = Estimator.load(robot, method, options=options)
+    estimator = Estimator.load(robot, method, options=options, noise=noise)
     errors, nees, within = [], [], []
     for log in logs:
         trajectory = estimator.run(log)
@@ -151,13 +162,13 @@ def ablation() -> tuple[str, list[Row]]:
     walks = faulty_walks()
     lines, rows = [], []
     for method in ("iekf", "iekf-sr"):
-        found = [measure("go1", method, logs, Options()) for logs in walks.values()]
+        found = [measure("go1", method, logs) for logs in walks.values()]
         lines.append([f"({method})", *(f"{one.rmse:.4f}" for one in found)])
     for variant in VARIANTS:
         if not variant.weights.exists():
             print(f"not trained yet: {variant.name}", file=sys.stderr)
             continue
-        found = [measure("go1", variant.weights, logs, variant.options) for logs in walks.values()]
+        found = [measure("go1", variant.weights, logs, variant.options, variant.noise) for logs in walks.values()]
         lines.append([variant.words, *(one.text for one in found)])
         for name, one in zip(walks, found, strict=True):
             rows.append(Row(f"{variant.name}.{name}.velocity_rmse", one.rmse, "m/s"))
@@ -169,7 +180,7 @@ def shipped() -> tuple[str, list[Row]]:
     """All weights of `gait-legs` that come with gait, beside other methods."""
     walks, lines, rows = faulty_walks(), [], []
     for name in [*(name for name in model_names() if name.startswith("gait-legs-")), "gait", "iekf", "iekf-sr"]:
-        found = [measure("go1", name, logs, Options()) for logs in walks.values()]
+        found = [measure("go1", name, logs) for logs in walks.values()]
         lines.append([f"`{name}`", *(one.text for one in found)])
         rows += [Row(f"{name}.{walk}.velocity_rmse", one.rmse, "m/s") for walk, one in zip(walks, found, strict=True)]
     return markdown(["m/s (NEES, within 2 std)", *(HEADS[name] for name in walks)], lines), rows
@@ -189,7 +200,7 @@ def other_robot(weights: str) -> tuple[str, list[Row]]:
             collect(config, folder)
             logs = [open_log(folder / row["file"]) for row in read_index(folder)[:GO2_EPISODES]]
             for method in (weights, "iekf"):
-                found.append(measure(robot, method, logs, Options()))
+                found.append(measure(robot, method, logs))
                 rows.append(Row(f"{robot}.{gait}.{method}.velocity_rmse", found[-1].rmse, "m/s"))
         heads.append(gait)
         for name, one in zip(
