@@ -437,6 +437,14 @@ def test_the_delay_of_joints_is_allowed_for() -> None:
     assert measured[0] == pytest.approx(0.5, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    "values", [{"joint_delay": -1.0}, {"joint_delay": np.nan}, {"joint_delay_std": np.inf}, {"leg_guard": 0.0}], ids=str
+)
+def test_options_that_compiled_code_cannot_take_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(GaitError, match=f"{next(iter(values))} is .*: give a finite number"):
+        Estimator.load("go1", legs_model(), options=Options(**values))
+
+
 def test_a_leg_that_is_sure_and_wrong_counts_for_little() -> None:
     """Three legs at rest and one that claims 1 m/s, all equally sure of themselves."""
     said = sure([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
