@@ -19,7 +19,7 @@ from sections import DOCS, markdown, write_section
 from gait import Estimator, Log
 from gait.results import Row, rows_to_json
 
-METHODS = ("gait", "gait-flat", "nmn", "iekf")
+METHODS = ("gait-legs", "gait", "gait-flat", "nmn", "iekf")
 LEGS = 4
 
 

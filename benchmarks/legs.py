@@ -23,8 +23,7 @@ from held import HEADS, make_walk
 from sections import DOCS, markdown, paragraph, write_section
 
 from gait import Estimator, Log, Robot
-from gait.filters import Options
-from gait.filters.params import LEGS_NOISE, ProcessNoise
+from gait.filters import Options, ProcessNoise
 from gait.io import open_log
 from gait.nets.model import Model, load_model, model_names
 from gait.results import Row, rows_to_json
@@ -56,7 +55,7 @@ class Variant:
     changes: dict[str, Any] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
     """Of the filter behind it."""
-    noise: ProcessNoise = LEGS_NOISE
+    noise: ProcessNoise = field(default_factory=ProcessNoise)
     """Of the IMU, as that filter believes it."""
     of: str = "usual"
     """Whose weights it runs, if it has none of its own."""
@@ -86,8 +85,7 @@ VARIANTS = (
     Variant("half", "standard deviations halved", options=Options(leg_inflation=0.5)),
     Variant("double", "standard deviations doubled", options=Options(leg_inflation=2.0)),
     Variant("no-delay", "joints taken to be in time", options=Options(joint_delay=0.0)),
-    Variant("noisy-imu", "the IMU believed to be twice as noisy, as for other methods", noise=ProcessNoise()),
-    Variant("quiet-imu", "the IMU believed to be half as noisy", noise=ProcessNoise(gyro=0.0005, accel=0.005)),
+    Variant("quiet-imu", "the IMU believed to be half as noisy", noise=ProcessNoise(gyro=0.001, accel=0.01)),
     Variant("sure-delay", "the joints' delay taken to be known", options=Options(joint_delay_std=0.0)),
 )
 

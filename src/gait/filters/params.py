@@ -39,12 +39,6 @@ class ProcessNoise:
         return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias])
 
 
-LEGS_NOISE = ProcessNoise(gyro=0.001, accel=0.01)
-"""What `gait-legs` believes of the IMU unless told otherwise. Other methods are tuned in how far they believe contacts
-or their network; here the network has learned that, and the IMU is what is left to weigh against it. Judged on held-out
-walks: docs/legs.md."""
-
-
 @dataclass(frozen=True)
 class Prior:
     """Standard deviations of the state at the start."""

@@ -14,8 +14,8 @@ from gait import lie
 from gait._compile import RUNTIME
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.filters.params import LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.filters.params import ContactAided as ContactAidedParams
+from gait.filters.params import Options, Prior, ProcessNoise
 from gait.filters.start import align, start_covariance
 from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture
 from gait.nets.model import Model
@@ -75,7 +75,7 @@ class VelocityAided:
         self,
         robot: Robot,
         model: Model,
-        noise: ProcessNoise | None,
+        noise: ProcessNoise,
         prior: Prior,
         options: Options,
         limits: Limits,
@@ -87,7 +87,7 @@ class VelocityAided:
         Args:
             robot: whose sensors.
             model: the network.
-            noise: of the IMU; by default what suits the network.
+            noise: of the IMU.
             prior: of the state that `start` gets.
             options: of the filter.
             limits: of the sensors.
@@ -97,7 +97,6 @@ class VelocityAided:
         if dead_leg is not None and dead_leg.architecture != model.architecture:
             raise GaitError("the network for a dead leg has another architecture: train both with the same settings")
         self._by_leg = _by_leg(model)
-        noise = noise or (LEGS_NOISE if self._by_leg else ProcessNoise())
         if self._by_leg:
             model = model.for_robot(robot)
         if model.joint_names != robot.joint_names or model.leg_names != robot.leg_names:

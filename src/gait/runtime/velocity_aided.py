@@ -100,21 +100,20 @@ def _advance(
 ) -> None:
     """Carry the filter over `dt` seconds: by the IMU, or blindly, with the velocity held and less and less sure.
 
-    A sample that is held for longer than the network's period says less about what happened in between.
     A body that was struck so hard that the IMU could not tell has been accelerated by more than its range.
     """
     turn, bias, settings = kept.turn, kept.bias, floats[at.SETTINGS : at.SETTINGS + 12]
-    noise, gyro, accel = floats[at.SCRATCH + 6 : at.SCRATCH + 10], kept.clean.gyro, kept.clean.accel
-    slow = kept.clean.clock[DT] / settings[9] if kept.clean.clock[DT] > settings[9] + settings[10] else 1.0
-    noise[0], noise[1], noise[2], noise[3] = settings[0], slow * settings[1], settings[2], settings[3]
+    noise, gyro, accel = settings[0:4], kept.clean.gyro, kept.clean.accel
     if blind:
         gyro, accel = floats[at.SCRATCH : at.SCRATCH + 3], floats[at.SCRATCH + 3 : at.SCRATCH + 6]
+        noise = floats[at.SCRATCH + 6 : at.SCRATCH + 10]
         for i in range(3):
             gyro[i] = bias[0, i]
             accel[i] = bias[1, i] - settings[4] * turn[2, i]
         # Densities whose variance over the step is (rate dt)^2 and (accel dt)^2.
         pushed = floats[at.GUARD + 1] if struck else settings[5]
         noise[0], noise[1] = settings[6] * math.sqrt(dt), pushed * math.sqrt(dt)
+        noise[2], noise[3] = settings[2], settings[3]
     nothing = floats[0:0]
     propagate(
         turn, kept.x, bias, kept.cov, flags[0:0], kept.work, kept.slots, noise, nothing, nothing.reshape(0, 3),
