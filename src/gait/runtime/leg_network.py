@@ -52,7 +52,7 @@ def _remember(sizes: IntArray, memory: Floats, features: Array, before: BoolArra
 def _look(sizes: IntArray, memory: Floats, leg: int, seen: BoolArray) -> None:
     """Add to what a leg knows what it finds at the others."""
     legs, heads, head, hidden = sizes[at.LEGS], sizes[at.HEADS], sizes[at.HEAD], sizes[at.HIDDEN]
-    lanes, rows = (legs + LEG_LANES - 1) // LEG_LANES * LEG_LANES, (3 * heads * head + WIDE - 1) // WIDE * WIDE
+    lanes, rows = (legs + LEG_LANES - 1) // LEG_LANES * LEG_LANES, sizes[at.LOOK_ROWS]
     for h in range(heads):
         query, key = sizes[at.LOOKS] + leg * rows + h * head, sizes[at.LOOKS] + (heads + h) * head
         value = key + heads * head
@@ -153,7 +153,7 @@ def leg_step(
     legs, hidden, mlp = sizes[at.LEGS], sizes[at.HIDDEN], sizes[at.MLP]
     attention = sizes[at.HEADS] * sizes[at.HEAD]
     layer, wide, joined = sizes[at.LAYER], max(hidden, mlp), hidden + attention
-    rows = (3 * attention + WIDE - 1) // WIDE * WIDE
+    rows = sizes[at.LOOK_ROWS]
     _first_layer(sizes, weights, memory, _remember(sizes, memory, features, before) + 1)
     x = sizes[at.JOINED]
     _layer(sizes, weights, sizes[at.HIDDEN_LAYER], memory, layer, wide, hidden, x, joined, hidden, _ZERO)

@@ -26,14 +26,14 @@ LEG_LANES, HEAD_LANES = 4, 16
 
 # Places in `sizes`. First what the network is; widths are padded.
 (
-    LEGS, FRAMES, STRIDE, OWN, HIDDEN, HEADS, HEAD, MLP, ROWS,
+    LEGS, FRAMES, STRIDE, OWN, HIDDEN, HEADS, HEAD, MLP, ROWS, LOOK_ROWS,
     # Where things begin in `weights`.
     SHARED_LAYER, OWN_LAYER, HIDDEN_LAYER, LOOK_LAYER, MIX_LAYER, OUTPUT_LAYER, BOUNDS,
     # Where things begin in `memory`; two numbers at its start tell whether there was a sample, and its place.
     RING, BASE, LAYER, JOINED, LOOKS, SHARES, RAW, MEMORY,
     # Which of a leg's numbers the network reads.
     COLUMNS,
-) = range(25)  # fmt: skip
+) = range(26)  # fmt: skip
 
 
 class LegParts(NamedTuple):
@@ -81,6 +81,7 @@ def pack_legs(model: Model) -> Packed:
     hidden, mlp, head = padded(a.hidden), padded(a.mlp), padded(a.head_width, HEAD_LANES)
     sizes = np.zeros(COLUMNS, dtype=np.int64)
     sizes[: ROWS + 1] = a.legs, a.frames, a.stride, len(a.leg_columns), hidden, a.heads, head, mlp, len(p.output)
+    sizes[LOOK_ROWS] = look_rows = padded(3 * a.heads * head)
     buffer, memory = Buffer(), Buffer()
 
     def blocks(matrix: Array) -> int:
@@ -111,7 +112,7 @@ def pack_legs(model: Model) -> Packed:
     sizes[RING] = memory.take(2 * a.frames * a.stride * (SHARED + slots * len(a.leg_columns)))
     sizes[BASE], sizes[LAYER] = memory.take(hidden), memory.take(slots * max(hidden, mlp))
     sizes[JOINED] = memory.take(slots * (hidden + a.heads * head))
-    sizes[LOOKS] = memory.take(slots * look_rows(a.heads, head))
+    sizes[LOOKS] = memory.take(slots * look_rows)
     sizes[SHARES], sizes[RAW] = memory.take(a.legs * a.heads * slots), memory.take(3 * a.legs)
     sizes[MEMORY] = memory.used
     return Packed(np.concatenate([sizes, np.array(a.leg_columns, dtype=np.int64)]), aligned(buffer.joined()))
@@ -120,11 +121,6 @@ def pack_legs(model: Model) -> Packed:
 def _oldest_first(matrix: Array, frames: int) -> Array:
     """The columns of a layer on frames, turned round."""
     return matrix.reshape(len(matrix), frames, -1)[:, ::-1].reshape(len(matrix), -1)
-
-
-def look_rows(heads: int, head: int) -> int:
-    """Rows of queries, keys and values of a leg, padded to whole blocks."""
-    return padded(3 * heads * head)
 
 
 def new_leg_memory(packed: Packed) -> Floats:

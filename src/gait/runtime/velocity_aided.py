@@ -8,7 +8,6 @@ filter is stopped there to take the network's velocity: nothing is late, and the
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from gait.runtime.buffers import Singles, bounds_in, clean_in
 from gait.runtime.leg_buffers import ROOM, LegRoom, room_in
 from gait.runtime.leg_fusion import MEASURED, fuse_legs
 from gait.runtime.leg_samples import gather_legs, sense_legs
-from gait.runtime.samples import AFTER_GAP, BLIND, CLEAN, DT, FIRST, GAP, REFUSED, STAMP, Clean, admit
+from gait.runtime.samples import AFTER_GAP, BLIND, DT, FIRST, GAP, REFUSED, STAMP, admit
 
 if RUNTIME == "numba":
     from gait.filters.correction import correct_gyro_bias, correct_velocity
@@ -51,59 +50,25 @@ REJECTED, DIVERGED, IMU_SATURATED = int(Health.REJECTED), int(Health.DIVERGED), 
 MAX_SPEED, MAX_STD, LONGEST_GAP = 30.0, 10.0, 10.0
 SWITCH_AFTER, BACK_AFTER = 0.05, 0.5
 """Seconds with a leg out of use until the second network takes over, and without until the first returns."""
-_V, _M, _S = types.float64[::1], types.float64[:, ::1], types.float32[::1]
-_ALL = (_V, _S, types.int64[::1], types.boolean[::1])
+_F, _F2, _S, _I, _B = "float64[::1]", "float64[:, ::1]", "float32[::1]", "int64[::1]", "boolean[::1]"
+_ALL = f"{_F}, {_S}, {_I}, {_B}"
 
 
-class Kept(NamedTuple):
-    """Views of the buffers, made once a call: each costs a few nanoseconds, and a step needs dozens."""
-
-    turn: Array
-    x: Array
-    bias: Array
-    cov: Array
-    work: Array
-    slots: IntArray
-    """State and scratch of the filter, as `gait.filters.layout` has them."""
-    mount: Array
-    arm: Array
-    """Axes (3, 3) and place (3,) of the IMU in the base."""
-    measured: Array
-    """Of `fuse_legs` (MEASURED,)."""
-    clean: Clean
-    """The last good sample."""
-    room: LegRoom
-    """What only `gait-legs` keeps; empty for other networks."""
-
-
-KEPT = types.types.NamedTuple(
-    [_M, _M, _M, _M, types.float64[:, :, ::1], types.int64[:, ::1], _M, _V, _V, CLEAN, ROOM], Kept
-)
-
-
-@compiled(KEPT(_V, types.int64[::1], types.boolean[::1]))
-def _kept(floats: Array, ints: IntArray, flags: BoolArray) -> Kept:
-    mount, by_leg = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), ints[at.ROOM] > 0
-    return Kept(
-        floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3),
-        floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15),
-        floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2),
-        mount, floats[at.MOUNT + 9 : at.MOUNT + 12], floats[at.SCRATCH + 31 : at.SCRATCH + 31 + MEASURED],
-        clean_in(floats, flags, at.GUARD, ints[at.LEGS]),
-        room_in(floats, ints[at.ROOM], ints[at.LEGS] if by_leg else 0, mount),
-    )  # fmt: skip
-
-
-@compiled(types.void(*_ALL, KEPT, types.float64, types.boolean, types.boolean))
+@compiled(f"void({_ALL}, float64, boolean, boolean)")
 def _advance(
-    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, kept: Kept, dt: float, blind: bool, struck: bool
+    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, dt: float, blind: bool, struck: bool
 ) -> None:
     """Carry the filter over `dt` seconds: by the IMU, or blindly, with the velocity held and less and less sure.
 
     A body that was struck so hard that the IMU could not tell has been accelerated by more than its range.
     """
-    turn, bias, settings = kept.turn, kept.bias, floats[at.SETTINGS : at.SETTINGS + 12]
-    noise, gyro, accel = settings[0:4], kept.clean.gyro, kept.clean.accel
+    turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+    bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
+    work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
+    settings = floats[at.SETTINGS : at.SETTINGS + 12]
+    noise = settings[0:4]
+    clean = clean_in(floats, flags, at.GUARD, ints[at.LEGS])
+    gyro, accel = clean.gyro, clean.accel
     if blind:
         gyro, accel = floats[at.SCRATCH : at.SCRATCH + 3], floats[at.SCRATCH + 3 : at.SCRATCH + 6]
         noise = floats[at.SCRATCH + 6 : at.SCRATCH + 10]
@@ -116,34 +81,47 @@ def _advance(
         noise[2], noise[3] = settings[2], settings[3]
     nothing = floats[0:0]
     propagate(
-        turn, kept.x, bias, kept.cov, flags[0:0], kept.work, kept.slots, noise, nothing, nothing.reshape(0, 3),
+        turn, x, bias, cov, flags[0:0], work, slots, noise, nothing, nothing.reshape(0, 3),
         gyro, accel, settings[4], dt, settings[7] != 0.0, settings[8] != 0.0,
     )  # fmt: skip
 
 
-@compiled(types.void(*_ALL, KEPT, _S))
-def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, kept: Kept, predicted: Singles) -> None:
+@compiled(ROOM(types.float64[::1], types.int64[::1]))
+def _room(floats: Array, ints: IntArray) -> LegRoom:
+    """What only `gait-legs` keeps."""
+    return room_in(floats, ints[at.ROOM], ints[at.LEGS], floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3))
+
+
+@compiled(f"void({_ALL}, {_S})")
+def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> None:
     """Make what the network says a measurement of base_link's velocity with its variances."""
-    measured = kept.measured
+    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 31 + MEASURED]
     if ints[at.ROOM] == 0:
         measured[7] = 0.0
         for i in range(3):
             measured[i] = predicted[i]
             measured[3 + i] = floats[at.SETTINGS + 12] * math.exp(2.0 * np.float64(predicted[3 + i]))
         return
-    legs, said, clean, room = ints[at.LEGS], ints[at.SAMPLES] + 6, kept.clean, kept.room
+    legs, said = ints[at.LEGS], ints[at.SAMPLES] + 6
+    room, clean = _room(floats, ints), clean_in(floats, flags, at.GUARD, legs)
     fuse_legs(
-        kept.turn, kept.x, kept.bias, kept.cov, room.body, kept.arm, clean.gyro, clean.accel, floats[at.SETTINGS + 4],
+        floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3),
+        floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15),
+        room.body, floats[at.MOUNT + 9 : at.MOUNT + 12], clean.gyro, clean.accel, floats[at.SETTINGS + 4],
         room.features, singles[said : said + 6 * legs], flags[flags.size - legs :], room.settings, room.work,
         measured, predicted,
     )  # fmt: skip
 
 
-@compiled(types.boolean(*_ALL, KEPT, _S))
-def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, kept: Kept, predicted: Singles) -> bool:
+@compiled(f"boolean({_ALL}, {_S})")
+def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> bool:
     """Give the filter what the network says: the velocity of base_link, moved to the IMU and into its axes."""
-    _weigh(floats, singles, ints, flags, kept, predicted)
-    turn, x, bias, cov, work, slots, mount, arm, measured, clean, _ = kept
+    _weigh(floats, singles, ints, flags, predicted)
+    turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+    bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
+    work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
+    mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
+    clean = clean_in(floats, flags, at.GUARD, ints[at.LEGS])
     velocity, noise = floats[at.SCRATCH + 10 : at.SCRATCH + 13], floats[at.SCRATCH + 13 : at.SCRATCH + 22].reshape(3, 3)
     w0 = w1 = w2 = 0.0
     for j in range(3):
@@ -151,6 +129,7 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
         w0 += mount[0, j] * rate
         w1 += mount[1, j] * rate
         w2 += mount[2, j] * rate
+    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 31 + MEASURED]
     v0 = measured[0] + (w1 * arm[2] - w2 * arm[1])
     v1 = measured[1] + (w2 * arm[0] - w0 * arm[2])
     v2 = measured[2] + (w0 * arm[1] - w1 * arm[0])
@@ -166,16 +145,15 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     return correct_velocity(turn, x, bias, cov, flags[0:0], work, slots, velocity, noise)
 
 
-@compiled(types.void(*_ALL, CLEAN, _S, types.float64))
-def _mix(
-    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, clean: Clean, features: Singles, part: float
-) -> None:
+@compiled(f"void({_ALL}, {_S}, float64)")
+def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, features: Singles, part: float) -> None:
     """Features and tokens at a moment between the last sample (part 0) and this one (part 1)."""
     count, legs, tokens = ints[at.FEATURES], ints[at.LEGS], ints[at.TOKENS]
     last = singles[ints[at.SAMPLES] : ints[at.SAMPLES] + count]
     now = singles[ints[at.SAMPLES] + count : ints[at.SAMPLES] + 2 * count]
     for i in range(count):
         features[i] = now[i] if part == 1.0 else last[i] + np.float32(part) * (now[i] - last[i])
+    clean = clean_in(floats, flags, at.GUARD, legs)
     seen = flags[flags.size - tokens :]
     for token in range(tokens):
         seen[token] = True
@@ -185,13 +163,13 @@ def _mix(
             seen[2 + leg] = clean.ok[leg]
 
 
-@compiled(types.int64(*_ALL, KEPT, _V))
-def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, kept: Kept, row: Array) -> int:
+@compiled(f"int64({_ALL}, {_F})")
+def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, row: Array) -> int:
     """The features of the clean sample; those of the one before move back a place. Returns health bits."""
     count, legs = ints[at.FEATURES], ints[at.LEGS]
-    clean, start = kept.clean, ints[at.SAMPLES]
+    clean, start = clean_in(floats, flags, at.GUARD, legs), ints[at.SAMPLES]
     if ints[at.ROOM]:
-        return gather_legs(kept.room, clean, row, ints[at.TARGETS] != 0)
+        return gather_legs(_room(floats, ints), clean, row, ints[at.TARGETS] != 0)
     for i in range(count):
         singles[start + i] = singles[start + count + i]
     now = singles[start + count : start + 2 * count]
@@ -204,21 +182,19 @@ def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, k
     return 0
 
 
-@compiled(types.void(*_ALL, KEPT, types.float64, types.float64))
-def _predict(
-    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, kept: Kept, part: float, moment: float
-) -> None:
+@compiled(f"void({_ALL}, float64, float64)")
+def _predict(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, part: float, moment: float) -> None:
     """One step of the network in use at a moment between the last sample (part 0) and this one (part 1)."""
     n, start, count = at.NETWORK + (5 if flags[at.SPARE] else 0), ints[at.SAMPLES], ints[at.FEATURES]
     if ints[at.ROOM]:
         legs, size = ints[at.LEGS], flags.size
         sense_legs(
-            kept.room, kept.clean, part, moment,
+            _room(floats, ints), clean_in(floats, flags, at.GUARD, legs), part, moment,
             ints[ints[n + 3] : ints[n + 4]], singles[ints[n] : ints[n + 1]], singles[ints[n + 1] : ints[n + 2]],
             flags[size - legs :], flags[size - 2 * legs : size - legs], singles[start + 6 : start + 6 + 6 * legs],
         )  # fmt: skip
         return
-    _mix(floats, singles, ints, flags, kept.clean, singles[start + 2 * count : start + 3 * count], part)
+    _mix(floats, singles, ints, flags, singles[start + 2 * count : start + 3 * count], part)
     network_step(
         ints[ints[n + 3] : ints[n + 4]], singles[ints[n] : ints[n + 1]], singles[ints[n + 1] : ints[n + 2]],
         singles[start + 2 * count : start + 3 * count], flags[flags.size - ints[at.TOKENS] :],
@@ -226,8 +202,8 @@ def _predict(
     )  # fmt: skip
 
 
-@compiled(types.void(*_ALL, KEPT))
-def _forget(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, kept: Kept) -> None:
+@compiled(f"void({_ALL})")
+def _forget(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
     """The memory of the network in use ends here: it knows only samples that follow each other."""
     n = at.NETWORK + (5 if flags[at.SPARE] else 0)
     sizes, memory = ints[ints[n + 3] : ints[n + 4]], singles[ints[n + 1] : ints[n + 2]]
@@ -235,62 +211,64 @@ def _forget(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, k
         network_reset(sizes, memory)
         return
     leg_reset(sizes, memory)
-    kept.room.motion.begun[0] = 0.0
+    _room(floats, ints).motion.begun[0] = 0.0
     for i in range(flags.size - 2 * ints[at.LEGS], flags.size):
         flags[i] = False
 
 
-@compiled(types.void(*_ALL, KEPT, types.boolean, types.float64))
-def _choose(
-    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, kept: Kept, whole: bool, dt: float
-) -> None:
+@compiled(f"void({_ALL}, boolean, float64)")
+def _choose(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, whole: bool, dt: float) -> None:
     """Change to the network that was trained with a leg hidden while one is out of use, and back."""
     floats[at.BROKEN] = 0.0 if whole else floats[at.BROKEN] + dt
     floats[at.WHOLE] = floats[at.WHOLE] + dt if whole else 0.0
     late = floats[at.WHOLE] > BACK_AFTER if flags[at.SPARE] else floats[at.BROKEN] > SWITCH_AFTER
     if late and ints[at.NETWORK + 5] > 0:
         flags[at.SPARE] = not flags[at.SPARE]
-        _forget(floats, singles, ints, flags, kept)
+        _forget(floats, singles, ints, flags)
 
 
-@compiled(types.int64(*_ALL, KEPT, _V, types.int64, types.int64))
+@compiled(f"int64({_ALL}, {_F}, int64, int64)")
 def _step(
-    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, kept: Kept, row: Array, verdict: int, bits: int
+    floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, row: Array, verdict: int, bits: int
 ) -> int:
     """Carry the state to the sample that was just admitted; returns health bits."""
-    legs, count, clean = ints[at.LEGS], ints[at.FEATURES], kept.clean
+    legs, count = ints[at.LEGS], ints[at.FEATURES]
+    clean = clean_in(floats, flags, at.GUARD, legs)
     predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
     period, tolerance, hold = floats[at.SETTINGS + 9], floats[at.SETTINGS + 10], floats[at.SETTINGS + 11]
     t, dt = clean.clock[STAMP], clean.clock[DT]
     blind = clean.clock[BLIND] > 0.0
     struck = (bits & IMU_SATURATED) != 0
-    bits |= _gather(floats, singles, ints, flags, kept, row)
+    bits |= _gather(floats, singles, ints, flags, row)
     usable = clean.known[1] and clean.clock[BLIND] <= hold
     standing, whole = False, True
     for leg in range(legs):
         standing = standing or clean.ok[leg]
         whole = whole and clean.ok[leg]
     usable = usable and standing
-    _choose(floats, singles, ints, flags, kept, whole, dt)
+    _choose(floats, singles, ints, flags, whole, dt)
     if verdict == FIRST and flags[at.ALIGN]:
+        turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+        bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
+        mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
         std, gravity = floats[at.START : at.START + 15], floats[at.SETTINGS + 4]
-        if blind or not align(kept.turn, kept.x, kept.bias, kept.cov, kept.mount, kept.arm, std, clean.accel, gravity):
+        if blind or not align(turn, x, bias, cov, mount, arm, std, clean.accel, gravity):
             # Not a robot at rest: look again at the next sample.
             clean.known[0] = False
             return bits | STARTING | NO_MEASUREMENT
         flags[at.ALIGN] = False
     if verdict == AFTER_GAP:
-        _advance(floats, singles, ints, flags, kept, min(dt, LONGEST_GAP), True, False)
+        _advance(floats, singles, ints, flags, min(dt, LONGEST_GAP), True, False)
     if verdict != FIRST and verdict != AFTER_GAP and usable:
         covered = t - dt
         while floats[at.CLOCK] <= t + tolerance:
             late = abs(t - floats[at.CLOCK]) <= tolerance
             moment = t if late else floats[at.CLOCK]
             if moment > covered:
-                _advance(floats, singles, ints, flags, kept, moment - covered, blind, struck)
+                _advance(floats, singles, ints, flags, moment - covered, blind, struck)
                 covered = moment
-            _predict(floats, singles, ints, flags, kept, 1.0 if late else (moment - t + dt) / dt, moment)
-            if _correct(floats, singles, ints, flags, kept, predicted):
+            _predict(floats, singles, ints, flags, 1.0 if late else (moment - t + dt) / dt, moment)
+            if _correct(floats, singles, ints, flags, predicted):
                 flags[at.MEASURED] = True
             else:
                 bits |= REJECTED
@@ -299,16 +277,16 @@ def _step(
                 # Stamps so large that a period is lost in their rounding.
                 break
         if t > covered:
-            _advance(floats, singles, ints, flags, kept, t - covered, blind, struck)
+            _advance(floats, singles, ints, flags, t - covered, blind, struck)
     else:
         if verdict != FIRST and verdict != AFTER_GAP:
-            _advance(floats, singles, ints, flags, kept, dt, blind, struck)
-        _forget(floats, singles, ints, flags, kept)
+            _advance(floats, singles, ints, flags, dt, blind, struck)
+        _forget(floats, singles, ints, flags)
         floats[at.CLOCK] = t + period
         if usable:
-            _predict(floats, singles, ints, flags, kept, 1.0, t)
+            _predict(floats, singles, ints, flags, 1.0, t)
             if verdict == AFTER_GAP:
-                if _correct(floats, singles, ints, flags, kept, predicted):
+                if _correct(floats, singles, ints, flags, predicted):
                     flags[at.MEASURED] = True
                 else:
                     bits |= REJECTED
@@ -317,10 +295,10 @@ def _step(
     return bits
 
 
-@compiled(types.boolean(_V, KEPT))
-def _recover(floats: Array, kept: Kept) -> bool:
+@compiled(f"boolean({_F})")
+def _recover(floats: Array) -> bool:
     """See that the state is one; if it is not, go back to the last good pose and begin again. True if it had to."""
-    x, cov = kept.x, kept.cov
+    x, cov = floats[at.X : at.X + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
     total = 0.0
     for i in range(at.P):
         total += floats[i]
@@ -349,28 +327,28 @@ def _recover(floats: Array, kept: Kept) -> bool:
     return True
 
 
-@compiled(types.void(*_ALL, _M, _M))
+@compiled(f"void({_ALL}, {_F2}, {_F2})")
 def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, rows: Array, out: Array) -> None:
     """Take rows of samples (N, W) in turn, and write a row (N, O) for each."""
     legs, count = ints[at.LEGS], ints[at.FEATURES]
     # A leg without joint targets is of use to `gait-legs`: it may have torques.
     targets = ints[at.TARGETS] != 0 and ints[at.ROOM] == 0
-    bounds, kept = bounds_in(floats, at.GUARD, legs, targets), _kept(floats, ints, flags)
-    clean = kept.clean
+    bounds, clean = bounds_in(floats, at.GUARD, legs, targets), clean_in(floats, flags, at.GUARD, legs)
     predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
+    turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
+    bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
+    mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
     scratch = floats[at.SCRATCH + 22 : at.SCRATCH + 31]
     for k in range(rows.shape[0]):
         verdict, bits = admit(bounds, clean, rows[k])
         if verdict != REFUSED:
-            bits = _step(floats, singles, ints, flags, kept, rows[k], verdict, bits)
-            if _recover(floats, kept):
+            bits = _step(floats, singles, ints, flags, rows[k], verdict, bits)
+            if _recover(floats):
                 bits |= DIVERGED
         if not flags[at.MEASURED]:
             bits |= STARTING
         row = out[k]
-        output.write_row(
-            kept.turn, kept.x, kept.bias, kept.cov, kept.mount, kept.arm, clean.gyro, scratch, row[: output.WIDTH]
-        )
+        output.write_row(turn, x, bias, cov, mount, arm, clean.gyro, scratch, row[: output.WIDTH])
         row[TIME], row[HEALTH], row[GAP_LENGTH] = clean.clock[STAMP], bits, clean.clock[GAP]
         for i in range(6):
             row[PREDICTED + i] = predicted[i]
