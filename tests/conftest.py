@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
@@ -28,3 +29,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # A loaded machine is slow, not wrong.
 settings.register_profile("gait", deadline=None)
 settings.load_profile("gait")
+
+
+@pytest.fixture
+def one_thread() -> None:
+    """Keep torch to one thread, so that tests that run side by side do not wait for each other."""
+    import torch
+
+    torch.set_num_threads(1)

@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import torch
 from export_samples import SAMPLE, VARIANTS, fields_of, folded_run, torch_run, trained_model, windows
 from net_samples import random_inputs, random_model
 
@@ -25,13 +24,9 @@ from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.fold import FoldedStep, fold
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 MASKED = [variant for variant in VARIANTS if variant["kind"] != "nmn"]
 STEPS = 2000
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

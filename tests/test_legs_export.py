@@ -18,6 +18,7 @@ from gait.nets.build import build, network_of, weights_of
 from gait.nets.legs import LegsNet
 from gait.runtime.leg_network_numpy import NumpyLegs
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"correction": True},
@@ -26,11 +27,6 @@ VARIANTS: list[dict[str, Any]] = [
     {"head_width": 0, "frames": 1, "correction": False},
 ]
 STEPS = 300
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def legs_model(**values: Any) -> Model:

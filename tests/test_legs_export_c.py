@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 import yaml
 from c_export import Library, column
 from export_samples import SAMPLE, samples_of, truth
@@ -25,7 +24,10 @@ from gait.nets import Model, load_model
 from gait.runtime import engines, velocity_aided
 from gait.runtime.samples import Limits
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+    pytest.mark.usefixtures("one_thread"),
+]
 VARIANTS: list[dict[str, Any]] = [
     {"correction": True},
     {"head_width": 0},
@@ -38,11 +40,6 @@ ERRORS = {"vel_b": 1e-5, "vel_w": 1e-5, "pos_w": 1e-5, "gyro_bias": 1e-6, "accel
 """How far C may be from Python."""
 Samples = list[tuple[Any, ...]]
 Told = dict[str, Any]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")

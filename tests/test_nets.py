@@ -19,6 +19,7 @@ from gait.nets.nmn import NmnNet
 from gait.nets.recurrent import Gru, gru
 from gait.nets.shapes import shapes_of
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 VARIANTS: list[dict[str, Any]] = [
     {"kind": "gait"},
     {"kind": "gait", "legs": 2},
@@ -28,11 +29,6 @@ VARIANTS: list[dict[str, Any]] = [
     {"kind": "gait-flat"},
     {"kind": "gait-flat", "legs": 2, "targets": False},
 ]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def random_keep(net: GaitNet, batch: int, steps: int) -> torch.Tensor:

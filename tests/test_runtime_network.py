@@ -23,6 +23,7 @@ from gait.nets.pooling import attend
 from gait.runtime.network import attention, network_reset, network_step, new_memory, pack
 from gait.runtime.network_numpy import NumpyNetwork
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 VARIANTS: list[dict[str, Any]] = [
     {"kind": "gait"},
     {"kind": "gait", "legs": 2},
@@ -37,11 +38,6 @@ VARIANTS: list[dict[str, Any]] = [
 ATTENTIVE = [variant for variant in VARIANTS if variant["kind"] != "nmn"]
 # gait-legs has a step of its own: test_legs_runtime.py.
 SHIPPED = sorted(path for path in WEIGHTS.glob("*.safetensors") if not path.stem.startswith("gait-legs"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @compiled("void(int64[::1], float32[::1], float32[::1], float32[:, ::1], boolean[:, ::1], float32[:, ::1])")
