@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ SHORT = {"iterations": 1200, "l1_iterations": 900, "episodes": 80}
 """What variants have less of."""
 WALKS = ("trot-flat", "trot-slippery", "trot-rough", "bound-flat", "pace-flat", "pronk-flat")
 FAULT_SEED = 9
+Walks = dict[str, list[Log]]
 TROT = ("runs/sim/trot",)
 GO2_SEED, GO2_GAITS, GO2_SECONDS, GO2_EPISODES = 72001, ("trot", "bound", "pace", "pronk"), 20.0, 3
 
@@ -107,7 +108,7 @@ class Result:
         return f"{self.rmse:.4f} ({self.nees:.1f}, {100 * self.within:.0f} %)"
 
 
-def faulty_walks(names: Iterable[str] = WALKS) -> dict[str, list[Log]]:
+def faulty_walks() -> Walks:
     """The held-out walks, with faults."""
     robot = Robot.load("go1")
     return {
@@ -115,7 +116,7 @@ def faulty_walks(names: Iterable[str] = WALKS) -> dict[str, list[Log]]:
             with_faults(log, robot, np.random.default_rng([FAULT_SEED, i])).log
             for i, log in enumerate(make_walk(name).logs)
         ]
-        for name in names
+        for name in WALKS
     }
 
 
@@ -155,9 +156,8 @@ def train_variants(names: Sequence[str]) -> None:
             train(variant.config, out, resume=(out / CHECKPOINT).exists())
 
 
-def ablation() -> tuple[str, list[Row]]:
+def ablation(walks: Walks) -> tuple[str, list[Row]]:
     """The table of variants, and its rows."""
-    walks = faulty_walks()
     lines, rows = [], []
     for method in ("iekf", "iekf-sr"):
         found = [measure("go1", method, logs) for logs in walks.values()]
@@ -174,9 +174,9 @@ def ablation() -> tuple[str, list[Row]]:
     return markdown(["m/s (NEES, within 2 std)", *(HEADS[name] for name in walks)], lines), rows
 
 
-def shipped() -> tuple[str, list[Row]]:
+def shipped(walks: Walks) -> tuple[str, list[Row]]:
     """All weights of `gait-legs` that come with gait, beside other methods."""
-    walks, lines, rows = faulty_walks(), [], []
+    lines, rows = [], []
     for name in [*(name for name in model_names() if name.startswith("gait-legs-")), "gait", "iekf", "iekf-sr"]:
         found = [measure("go1", name, logs) for logs in walks.values()]
         lines.append([f"`{name}`", *(one.text for one in found)])
@@ -221,7 +221,8 @@ def main() -> None:
         train_variants(options.train)
         return
     load_model(options.weights)
-    sections = {"shipped": shipped(), "ablation": ablation(), "other-robot": other_robot(options.weights)}
+    walks = faulty_walks()
+    sections = {"shipped": shipped(walks), "ablation": ablation(walks), "other-robot": other_robot(options.weights)}
     for name, (text, rows) in sections.items():
         print(f"{name}\n\n{text}\n\n{rows_to_json(rows)}\n")
         if options.write:
