@@ -23,7 +23,7 @@ from held import HEADS, make_walk
 from sections import DOCS, markdown, paragraph, write_section
 
 from gait import Estimator, Log, Robot
-from gait.filters import Options, ProcessNoise
+from gait.filters.params import LEGS_NOISE, Options, ProcessNoise
 from gait.io import open_log
 from gait.nets.model import Model, load_model, model_names
 from gait.results import Row, rows_to_json
@@ -31,7 +31,7 @@ from gait.sim.collect import collect
 from gait.sim.plan import CollectConfig
 from gait.sim.store import read_index
 from gait.train.config import TrainConfig, config_of, read_config
-from gait.train.faults import with_faults
+from gait.train.faults import FaultRanges, with_faults
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "runs/legs"
@@ -42,6 +42,8 @@ SHORT = {"iterations": 1200, "l1_iterations": 900, "episodes": 80}
 """What variants have less of."""
 WALKS = ("trot-flat", "trot-slippery", "trot-rough", "bound-flat", "pace-flat", "pronk-flat")
 FAULT_SEED = 9
+FAULTS = FaultRanges(imu_turn=0.008, stamp_delay=1)
+"""Beyond those of training: what a filter has to bear."""
 Walks = dict[str, list[Log]]
 TROT = ("runs/sim/trot",)
 GO2_SEED, GO2_GAITS, GO2_SECONDS, GO2_EPISODES = 72001, ("trot", "bound", "pace", "pronk"), 20.0, 3
@@ -56,7 +58,7 @@ class Variant:
     changes: dict[str, Any] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
     """Of the filter behind it."""
-    noise: ProcessNoise = field(default_factory=ProcessNoise)
+    noise: ProcessNoise = LEGS_NOISE
     """Of the IMU, as that filter believes it."""
     of: str = "usual"
     """Whose weights it runs, if it has none of its own."""
@@ -72,6 +74,7 @@ class Variant:
         return RUNS / (self.name if self.changes or self.name == "usual" else self.of) / "model.safetensors"
 
 
+INFLATION = Options().leg_inflation
 VARIANTS = (
     Variant("usual", "as usual"),
     Variant("correction", "and a learned correction", {"correction": True}),
@@ -83,10 +86,13 @@ VARIANTS = (
     Variant("in-order", "legs never taken from moments of their own", {"legs_apart": 0.0}),
     Variant("single", "each leg by itself: not through a filter", {"l1_iterations": SHORT["iterations"]}),
     Variant("no-guard", "no guard in the filter", options=Options(leg_guard=1e9)),
-    Variant("half", "standard deviations halved", options=Options(leg_inflation=0.5)),
-    Variant("double", "standard deviations doubled", options=Options(leg_inflation=2.0)),
+    Variant("half", "standard deviations halved", options=Options(leg_inflation=0.5 * INFLATION)),
+    Variant("double", "standard deviations doubled", options=Options(leg_inflation=2.0 * INFLATION)),
     Variant("no-delay", "joints taken to be in time", options=Options(joint_delay=0.0)),
-    Variant("quiet-imu", "the IMU believed to be half as noisy", noise=ProcessNoise(gyro=0.001, accel=0.01)),
+    Variant("noisy-imu", "the IMU believed to be as noisy as in other methods", noise=ProcessNoise()),
+    Variant(
+        "even-imu", "the IMU believed to be the same however it is pushed", noise=replace(LEGS_NOISE, accel_share=0)
+    ),
     Variant("sure-delay", "the joints' delay taken to be known", options=Options(joint_delay_std=0.0)),
 )
 
@@ -113,7 +119,7 @@ def faulty_walks() -> Walks:
     robot = Robot.load("go1")
     return {
         name: [
-            with_faults(log, robot, np.random.default_rng([FAULT_SEED, i])).log
+            with_faults(log, robot, np.random.default_rng([FAULT_SEED, i]), FAULTS).log
             for i, log in enumerate(make_walk(name).logs)
         ]
         for name in WALKS

@@ -17,7 +17,7 @@ def random_covariance(rng: np.random.Generator, size: int, scale: float) -> np.n
 
 def twins(seed: int, options: Options) -> tuple[InvariantEKF, ReferenceFilter, np.random.Generator]:
     rng = np.random.default_rng(seed)
-    noise = ProcessNoise(gyro=0.01, accel=0.1, gyro_bias=1e-3, accel_bias=1e-2)
+    noise = ProcessNoise(gyro=0.01, accel=0.1, gyro_bias=1e-3, accel_bias=1e-2, accel_share=0.02)
     fast, plain = InvariantEKF(4, noise, options=options), ReferenceFilter(noise, options)
     R, v, p = lie.so3_exp(rng.normal(size=3)), rng.normal(size=3), rng.normal(size=3)
     P = random_covariance(rng, 15, 0.1)

@@ -208,6 +208,16 @@ def test_faults_leave_the_truth_alone(walked: Log) -> None:
     assert min(late) == 0.0 and 0.005 < max(late) < 0.012
 
 
+def test_an_imu_may_be_turned_and_stamps_late(walked: Log) -> None:
+    usual = with_faults(walked, GO1, np.random.default_rng(0)).log
+    turned = with_faults(walked, GO1, np.random.default_rng(0), FaultRanges(imu_turn=0.01)).log
+    np.testing.assert_allclose(np.linalg.norm(turned.accel, axis=1), np.linalg.norm(usual.accel, axis=1))
+    assert 0.01 < np.abs(turned.accel - usual.accel).max() < 1.0
+    late = [with_faults(walked, GO1, np.random.default_rng(i), FaultRanges(stamp_delay=1)).log for i in range(6)]
+    held = {bool((log.gyro[0] == log.gyro[1]).all()) for log in late}
+    assert held == {False, True} and all(np.array_equal(log.vel_w, walked.vel_w) for log in late)
+
+
 def test_lateness_is_what_the_fault_says(walked: Log) -> None:
     """Shifted by `late`, the truth fits best what the legs say who were told so."""
     ranges = FaultRanges(joint_zero=0, link=0, velocity_noise=0, gyro_noise=0, accel_noise=0, gyro_bias=0, accel_bias=0)

@@ -14,7 +14,7 @@ import yaml
 
 import gait
 from gait import Estimator, GaitError, Log, Robot, lie
-from gait.filters.params import Options, Prior, ProcessNoise
+from gait.filters.params import LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.filters.reference import ReferenceFilter
 from gait.filters.start import start_covariance
 from gait.nets import Model
@@ -168,7 +168,7 @@ def fused(
     """The filter and the fusion of legs, written down once more: velocity, combined velocity and its log-std."""
     R_bi, arm = lie.rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
     R_wb = lie.rotation_from_quat(log.quat_wb_wxyz[0])
-    ekf = ReferenceFilter(ProcessNoise(), options)
+    ekf = ReferenceFilter(LEGS_NOISE, options)
     ekf.R, ekf.P = R_wb @ R_bi, np.zeros((15, 15))
     ekf.v, ekf.p = log.vel_w[0] + R_wb @ np.cross(R_bi @ log.gyro[0], arm), log.pos_w[0] + R_wb @ arm
     start_covariance(np.array([ekf.v, ekf.p]), ekf.P, deviations(Prior()))

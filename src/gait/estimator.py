@@ -202,19 +202,18 @@ class Estimator:
                 file, or a `Model`.
             joint_names: order in which joints will come; the robot's own by default. More than the robot has is fine.
             attention: let the network tell where it looks (`state.attention`).
-            noise: of the IMU, as the filter believes it.
+            noise: of the IMU, as the filter believes it; by default what suits the method.
             prior: how well the state given to `reset` is known.
             options: how the filter treats time.
             limits: what a sensor can truly say.
             contact_from: for model-based methods: `tau`, `foot_force` or `contact`; the best there is by default.
         """
         robot = robot if isinstance(robot, Robot) else Robot.load(robot)
-        noise, prior = noise or ProcessNoise(), prior or Prior()
-        options, limits = options or Options(), limits or Limits()
+        prior, options, limits = prior or Prior(), options or Options(), limits or Limits()
         if isinstance(method, str) and method in BASELINES:
             from dataclasses import replace
 
-            params = replace(BASELINES[method], imu=noise, prior=prior, options=options)
+            params = replace(BASELINES[method], imu=noise or ProcessNoise(), prior=prior, options=options)
             return Estimator(robot, ContactAided(robot, params, limits, contact_from), method, joint_names=joint_names)
 
         def engine(model: Model, dead_leg: Model | None = None) -> VelocityAided:

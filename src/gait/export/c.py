@@ -29,7 +29,7 @@ from gait.export.c_text import (
     plain,
 )
 from gait.export.heads import Heads, heads_of
-from gait.filters.params import Options, Prior, ProcessNoise
+from gait.filters.params import LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.health import FIRST_LEG, Health
 from gait.io.atomic import atomic_path
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
@@ -167,8 +167,10 @@ def _constants(model: Model, robot: Robot) -> Iterator[str]:
         "TOLERANCE": JITTER / model.rate,
         **LIMITS,
     })  # fmt: skip
-    yield "/* Noise densities of gyro, accelerometer and their biases, and standard deviations at the start. */\n"
-    yield doubles("NOISE", ProcessNoise().densities)
+    yield "/* Noise densities of gyro, accelerometer and their biases, and of the accelerometer by the body's\n"
+    yield "   acceleration; then standard deviations at the start. */\n"
+    noise = LEGS_NOISE if isinstance(a, LegsArchitecture) else ProcessNoise()
+    yield doubles("NOISE", noise.densities)
     yield doubles("PRIOR", np.array([p.rotation, p.rotation, p.yaw, *prior]))
     yield f"/* Axes and place of the IMU of {plain(robot.name)} in base_link. */\n"
     yield doubles("IMU_ROTATION", lie.rotation_from_quat(robot.imu_quat_wxyz))

@@ -100,7 +100,7 @@ class ContactAidedFilter:
             feet=np.zeros((legs, 3)),
             scratch=np.zeros((8, 3)),
             jac=np.zeros((3, 3)),
-            gap_noise=np.zeros(4),
+            gap_noise=np.zeros(5),
             measured=np.zeros(1, dtype=np.bool_),
             flags=np.zeros(legs, dtype=np.bool_),
         )

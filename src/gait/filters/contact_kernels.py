@@ -86,7 +86,7 @@ class Memory(NamedTuple):
     """(8, 3)"""
     jac: Array
     gap_noise: Array
-    """Process noise of a gap (4,)."""
+    """Process noise of a gap (5,); the last stays zero."""
     measured: BoolArray
     """Whether a foot has measured anything since the start (1,)."""
     flags: BoolArray

@@ -32,11 +32,20 @@ class ProcessNoise:
     """Random walk of the gyro bias, rad/s^2/sqrt(Hz)."""
     accel_bias: float = 1e-4
     """Random walk of the accelerometer bias, m/s^3/sqrt(Hz)."""
+    accel_share: float = 0.0
+    """What joins `accel` while the body accelerates, for each m/s^2 of it, 1/sqrt(Hz); variances add up. An IMU that is
+    turned, scaled, late or held for a sample errs the more the harder it is pushed."""
 
     @property
     def densities(self) -> Array:
-        """Gyro, accelerometer, gyro bias, accelerometer bias (4,), as the filter's kernels take them."""
-        return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias])
+        """All of them in the order above (5,), as the filter's kernels take them."""
+        return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias, self.accel_share])
+
+
+LEGS_NOISE = ProcessNoise(gyro=0.001, accel=0.007, accel_share=0.0023)
+"""What `gait-legs` believes of the IMU unless told otherwise. Other methods are tuned in how far they believe contacts
+or their network; here the network has learned that, and the IMU is what is left to weigh against it. Judged on held-out
+walks with faults: docs/legs.md."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +85,9 @@ class Options:
     inflation: float = 20.0
     """Factor on the standard deviation that a network claims. A filter takes errors for new ones in every sample, and
     those of a network last for many. Found by benchmarks/tune_inflation.py on training episodes."""
-    leg_inflation: float = 1.0
+    leg_inflation: float = 1.2
     """Factor on the standard deviation that `gait-legs` claims for a leg. It learned behind a filter, so what it claims
-    is what a filter should take."""
+    is nearly what a filter should take; that filter thought less of the IMU than `LEGS_NOISE` does."""
     leg_guard: float = 1.0
     """Standard deviations of a single sample from the filter's own belief within which a leg is taken at its word.
     Further out its variance grows with the square of the distance, so that one leg that is sure and wrong cannot drag

@@ -30,13 +30,18 @@ def series(
     )
 
 
-@compiled(f"void({_A2}, {_A2}, {_B1}, {_A1}, {_A1}, float64)")
-def _add_process_noise(x: Array, P: Array, active: BoolArray, noise: Array, contact_std: Array, dt: float) -> None:
-    """P += Ad Q Ad' dt. Isotropic noise makes the rotation drop out: skew(a) skew(b)' = (a.b) I - b a'."""
-    gyro = noise[0] * noise[0] * dt
+@compiled(f"void({_A2}, {_A2}, {_B1}, {_A1}, {_A1}, float64, float64)")
+def _add_process_noise(
+    x: Array, P: Array, active: BoolArray, noise: Array, contact_std: Array, pushed: float, dt: float
+) -> None:
+    """P += Ad Q Ad' dt. Isotropic noise makes the rotation drop out: skew(a) skew(b)' = (a.b) I - b a'.
+
+    `pushed` is the square of the body's acceleration.
+    """
+    gyro, accel = noise[0] * noise[0] * dt, (noise[1] * noise[1] + noise[4] * noise[4] * pushed) * dt
     for i in range(3):
         P[ROT + i, ROT + i] += gyro
-        P[VEL + i, VEL + i] += noise[1] * noise[1] * dt
+        P[VEL + i, VEL + i] += accel
         P[BG + i, BG + i] += noise[2] * noise[2] * dt
         P[BA + i, BA + i] += noise[3] * noise[3] * dt
     for m in range(x.shape[0]):
@@ -197,7 +202,7 @@ def propagate(
 
     Args:
         R, x, b, P, active, work, slots: the state, as above.
-        noise: densities of gyro, accelerometer, gyro bias walk, accelerometer bias walk (4,).
+        noise: densities, as `ProcessNoise` has them (5,).
         contact_std: density of each foot's random walk (L,).
         foot_vel_b: known velocity of each foot's contact point in the body frame (L, 3): how it rolls.
         gyro: angular rate (3,).
@@ -215,11 +220,15 @@ def propagate(
     total = gyro[0] + gyro[1] + gyro[2] + accel[0] + accel[1] + accel[2]
     if not (math.isfinite(total) and math.isfinite(dt) and dt > 0.0):
         return False
-    _add_process_noise(x, P, active, noise, contact_std, dt)
+    a0, a1, a2 = accel[0] - b[1, 0], accel[1] - b[1, 1], accel[2] - b[1, 2]
+    pushed = 0.0
+    for i in range(3):
+        push = R[i, 0] * a0 + R[i, 1] * a1 + R[i, 2] * a2 + (gravity if i == 2 else 0.0)
+        pushed += push * push
+    _add_process_noise(x, P, active, noise, contact_std, pushed, dt)
     _propagate_covariance(R, x, P, active, work[0], work[1:], gravity, dt, exact_phi)
     w = dt * (gyro[0] - b[0, 0]), dt * (gyro[1] - b[0, 1]), dt * (gyro[2] - b[0, 2])
     c1, c2, c3, c4 = lie.coefficients(math.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]))
-    a0, a1, a2 = accel[0] - b[1, 0], accel[1] - b[1, 1], accel[2] - b[1, 2]
     f0, f1, f2 = a0, a1, a2
     s0, s1, s2 = 0.5 * a0, 0.5 * a1, 0.5 * a2
     if exact_mean:

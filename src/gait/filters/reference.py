@@ -53,7 +53,8 @@ class ReferenceFilter:
             Phi += A @ A * dt**2 / 2 + A @ A @ A * dt**3 / 6  # the fourth power of A is zero
         Ad = self.noise_map()
         n = self.noise
-        variances = [n.gyro, n.accel, 0.0, n.gyro_bias, n.accel_bias, *[contact_std] * len(self.feet)]
+        pushed = np.hypot(n.accel, n.accel_share * np.linalg.norm(self.R @ a + g))
+        variances = [n.gyro, pushed, 0.0, n.gyro_bias, n.accel_bias, *[contact_std] * len(self.feet)]
         Q = np.diag(np.repeat(np.square(variances), 3))
         self.P = Phi @ (self.P + Ad @ Q @ Ad.T * dt) @ Phi.T
         self.P = 0.5 * (self.P + self.P.T)

@@ -22,12 +22,12 @@ SAFE = WORK + 450
 CLOCK, BROKEN, WHOLE = SAFE + 12, SAFE + 13, SAFE + 14
 """When the network takes its next sample; seconds for which a leg has been out of use; seconds for which none has."""
 SCRATCH = WHOLE + 1
-"""Gyro, accelerometer, process noise (10), velocity, its covariance (12), nine numbers for the output, and the measured
+"""Gyro, accelerometer, process noise (11), velocity, its covariance (12), nine numbers for the output, and the measured
 velocity with its variances in the axes of the base and what legs say of the gyro's bias (8)."""
-SETTINGS = SCRATCH + 39
-"""Noise densities (4), gravity, gap_accel, gap_rate, exact_mean, exact_phi, network period, tolerance, hold (8), and
+SETTINGS = SCRATCH + 40
+"""Noise densities (5), gravity, gap_accel, gap_rate, exact_mean, exact_phi, network period, tolerance, hold (8), and
 the factor on the network's variances."""
-MOUNT = SETTINGS + 13
+MOUNT = SETTINGS + 14
 """Orientation (9) and position (3) of the IMU in the base."""
 START = MOUNT + 12
 """Standard deviations of the state after a start from gravity (15)."""

@@ -34,14 +34,14 @@ class ContactBuffers(NamedTuple):
 @compiled(types.int64(types.int64))
 def memory_start(legs: int) -> int:
     """Where the filter's memory begins among the numbers."""
-    return 57 * legs + 16 + SCALARS
+    return 57 * legs + 17 + SCALARS
 
 
 @compiled(types.int64(types.int64))
 def guard_start(legs: int) -> int:
     """Where the bounds begin."""
     n, rows = 15 + 3 * legs, 6 + 3 * legs
-    return memory_start(legs) + 9 + 3 * (2 + legs) + 6 + n * n + 5 * rows * n + 17 * legs + 37
+    return memory_start(legs) + 9 + 3 * (2 + legs) + 6 + n * n + 5 * rows * n + 17 * legs + 38
 
 
 @compiled(types.int64(types.int64))
@@ -58,11 +58,11 @@ def model_in(f: Array, ints: IntArray) -> Model:
     b = a + 3 * legs
     c = b + 30 * legs
     d = c + 3 * legs
-    e = d + 16
+    e = d + 17
     s = e + 9 * legs
     return Model(
         f[0:a].reshape(legs, 4, 3), f[a:b].reshape(legs, 3), f[b:c].reshape(legs, 3, 10), f[c:d],
-        f[d : d + 9].reshape(3, 3), f[d + 9 : d + 12], f[d + 12 : d + 16], f[e:s].reshape(legs, 3, 3),
+        f[d : d + 9].reshape(3, 3), f[d + 9 : d + 12], f[d + 12 : d + 17], f[e:s].reshape(legs, 3, 3),
         f[s], f[s + 1], f[s + 2], f[s + 3], f[s + 4], f[s + 5], f[s + 6], f[s + 7], f[s + 8], f[s + 9], f[s + 10],
         f[s + 11] != 0.0, f[s + 12] != 0.0, f[s + 13], f[s + 14], f[s + 15], ints[SOURCE],
     )  # fmt: skip
@@ -87,7 +87,7 @@ def memory_in(f: Array, ints: IntArray, flags: BoolArray) -> Memory:
         own[0:legs], f[w:v].reshape(5, rows, n), ints[SLOTS : SLOTS + 2 * rows].reshape(rows, 2), own[legs : 2 * legs],
         f[v : v + legs], f[q : q + joints], f[q + joints : q + 2 * joints], f[q + 2 * joints : q + 3 * joints],
         f[v + legs : q], f[q + 3 * joints : q + 4 * joints].reshape(legs, 3), f[q + 4 * joints : g].reshape(legs, 3),
-        f[g : g + 24].reshape(8, 3), f[g + 24 : g + 33].reshape(3, 3), f[g + 33 : g + 37],
+        f[g : g + 24].reshape(8, 3), f[g + 24 : g + 33].reshape(3, 3), f[g + 33 : g + 38],
         own[3 * legs : 3 * legs + 1], own[2 * legs : 3 * legs],
     )  # fmt: skip
 

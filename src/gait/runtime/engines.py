@@ -14,8 +14,8 @@ from gait import lie
 from gait._compile import RUNTIME
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.filters.params import LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.filters.params import ContactAided as ContactAidedParams
-from gait.filters.params import Options, Prior, ProcessNoise
 from gait.filters.start import align, start_covariance
 from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture
 from gait.nets.model import Model
@@ -75,7 +75,7 @@ class VelocityAided:
         self,
         robot: Robot,
         model: Model,
-        noise: ProcessNoise,
+        noise: ProcessNoise | None,
         prior: Prior,
         options: Options,
         limits: Limits,
@@ -87,7 +87,7 @@ class VelocityAided:
         Args:
             robot: whose sensors.
             model: the network.
-            noise: of the IMU.
+            noise: of the IMU; by default what suits the network.
             prior: of the state that `start` gets.
             options: of the filter.
             limits: of the sensors.
@@ -117,8 +117,9 @@ class VelocityAided:
         ints[at.LEGS], ints[at.FEATURES], ints[at.TOKENS] = legs, features, tokens
         ints[at.TARGETS], ints[at.BY_LEG], ints[at.ATTENTION] = a.targets, a.kind == "gait", attention
         self._robot, self._gravity = robot, options.gravity
+        noise = noise or (LEGS_NOISE if self._by_leg else ProcessNoise())
         exact = (float(options.exact_mean), float(options.exact_phi))
-        floats[at.SETTINGS : at.SETTINGS + 13] = [
+        floats[at.SETTINGS : at.SETTINGS + 14] = [
             *noise.densities, options.gravity, options.gap_accel, options.gap_rate, *exact,
             1.0 / model.rate, JITTER / model.rate, limits.hold, options.inflation**2,
         ]  # fmt: skip

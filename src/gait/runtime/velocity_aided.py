@@ -65,24 +65,24 @@ def _advance(
     turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
     bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
     work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
-    settings = floats[at.SETTINGS : at.SETTINGS + 12]
-    noise = settings[0:4]
+    settings = floats[at.SETTINGS : at.SETTINGS + 10]
+    noise = settings[0:5]
     clean = clean_in(floats, flags, at.GUARD, ints[at.LEGS])
     gyro, accel = clean.gyro, clean.accel
     if blind:
         gyro, accel = floats[at.SCRATCH : at.SCRATCH + 3], floats[at.SCRATCH + 3 : at.SCRATCH + 6]
-        noise = floats[at.SCRATCH + 6 : at.SCRATCH + 10]
+        noise = floats[at.SCRATCH + 6 : at.SCRATCH + 11]
         for i in range(3):
             gyro[i] = bias[0, i]
-            accel[i] = bias[1, i] - settings[4] * turn[2, i]
+            accel[i] = bias[1, i] - settings[5] * turn[2, i]
         # Densities whose variance over the step is (rate dt)^2 and (accel dt)^2.
-        pushed = floats[at.GUARD + 1] if struck else settings[5]
-        noise[0], noise[1] = settings[6] * math.sqrt(dt), pushed * math.sqrt(dt)
-        noise[2], noise[3] = settings[2], settings[3]
+        pushed = floats[at.GUARD + 1] if struck else settings[6]
+        noise[0], noise[1] = settings[7] * math.sqrt(dt), pushed * math.sqrt(dt)
+        noise[2], noise[3], noise[4] = settings[2], settings[3], 0.0
     nothing = floats[0:0]
     propagate(
         turn, x, bias, cov, flags[0:0], work, slots, noise, nothing, nothing.reshape(0, 3),
-        gyro, accel, settings[4], dt, settings[7] != 0.0, settings[8] != 0.0,
+        gyro, accel, settings[5], dt, settings[8] != 0.0, settings[9] != 0.0,
     )  # fmt: skip
 
 
@@ -95,19 +95,19 @@ def _room(floats: Array, ints: IntArray) -> LegRoom:
 @compiled(f"void({_ALL}, {_S})")
 def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> None:
     """Make what the network says a measurement of base_link's velocity with its variances."""
-    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 31 + MEASURED]
+    measured = floats[at.SCRATCH + 32 : at.SCRATCH + 32 + MEASURED]
     if ints[at.ROOM] == 0:
         measured[7] = 0.0
         for i in range(3):
             measured[i] = predicted[i]
-            measured[3 + i] = floats[at.SETTINGS + 12] * math.exp(2.0 * np.float64(predicted[3 + i]))
+            measured[3 + i] = floats[at.SETTINGS + 13] * math.exp(2.0 * np.float64(predicted[3 + i]))
         return
     legs, said = ints[at.LEGS], ints[at.SAMPLES] + 6
     room, clean = _room(floats, ints), clean_in(floats, flags, at.GUARD, legs)
     fuse_legs(
         floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3),
         floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15),
-        room.body, floats[at.MOUNT + 9 : at.MOUNT + 12], clean.gyro, clean.accel, floats[at.SETTINGS + 4],
+        room.body, floats[at.MOUNT + 9 : at.MOUNT + 12], clean.gyro, clean.accel, floats[at.SETTINGS + 5],
         room.features, singles[said : said + 6 * legs], flags[flags.size - legs :], room.settings, room.work,
         measured, predicted,
     )  # fmt: skip
@@ -122,14 +122,14 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
     mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
     clean = clean_in(floats, flags, at.GUARD, ints[at.LEGS])
-    velocity, noise = floats[at.SCRATCH + 10 : at.SCRATCH + 13], floats[at.SCRATCH + 13 : at.SCRATCH + 22].reshape(3, 3)
+    velocity, noise = floats[at.SCRATCH + 11 : at.SCRATCH + 14], floats[at.SCRATCH + 14 : at.SCRATCH + 23].reshape(3, 3)
     w0 = w1 = w2 = 0.0
     for j in range(3):
         rate = clean.gyro[j] - bias[0, j]
         w0 += mount[0, j] * rate
         w1 += mount[1, j] * rate
         w2 += mount[2, j] * rate
-    measured = floats[at.SCRATCH + 31 : at.SCRATCH + 31 + MEASURED]
+    measured = floats[at.SCRATCH + 32 : at.SCRATCH + 32 + MEASURED]
     v0 = measured[0] + (w1 * arm[2] - w2 * arm[1])
     v1 = measured[1] + (w2 * arm[0] - w0 * arm[2])
     v2 = measured[2] + (w0 * arm[1] - w1 * arm[0])
@@ -235,7 +235,7 @@ def _step(
     legs, count = ints[at.LEGS], ints[at.FEATURES]
     clean = clean_in(floats, flags, at.GUARD, legs)
     predicted = singles[ints[at.SAMPLES] + 3 * count : ints[at.SAMPLES] + 3 * count + 6]
-    period, tolerance, hold = floats[at.SETTINGS + 9], floats[at.SETTINGS + 10], floats[at.SETTINGS + 11]
+    period, tolerance, hold = floats[at.SETTINGS + 10], floats[at.SETTINGS + 11], floats[at.SETTINGS + 12]
     t, dt = clean.clock[STAMP], clean.clock[DT]
     blind = clean.clock[BLIND] > 0.0
     struck = (bits & IMU_SATURATED) != 0
@@ -251,7 +251,7 @@ def _step(
         turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
         bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
         mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
-        std, gravity = floats[at.START : at.START + 15], floats[at.SETTINGS + 4]
+        std, gravity = floats[at.START : at.START + 15], floats[at.SETTINGS + 5]
         if blind or not align(turn, x, bias, cov, mount, arm, std, clean.accel, gravity):
             # Not a robot at rest: look again at the next sample.
             clean.known[0] = False
@@ -338,7 +338,7 @@ def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
     bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
     mount, arm = floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3), floats[at.MOUNT + 9 : at.MOUNT + 12]
-    scratch = floats[at.SCRATCH + 22 : at.SCRATCH + 31]
+    scratch = floats[at.SCRATCH + 23 : at.SCRATCH + 32]
     for k in range(rows.shape[0]):
         verdict, bits = admit(bounds, clean, rows[k])
         if verdict != REFUSED:

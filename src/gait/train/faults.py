@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gait import lie
 from gait.arrays import Array
 from gait.log import Log
 from gait.nets.leg_features import Body, body_of
@@ -41,6 +42,11 @@ class FaultRanges:
     """Of a sample, m/s^2, at most."""
     gyro_bias: float = 0.003
     accel_bias: float = 0.1
+    imu_turn: float = 0.0
+    """How far the IMU is turned against its description, rad, about each axis. Networks are trained without: what it
+    costs is the filter's to bear."""
+    stamp_delay: int = 0
+    """Samples by which everything is later than its stamp, at most."""
 
 
 class Faulty(NamedTuple):
@@ -70,14 +76,23 @@ def with_faults(log: Log, robot: Robot, rng: np.random.Generator, ranges: FaultR
         late += 1.0 / (2.0 * np.pi * cutoff)
     gyro = log.gyro + rng.normal(0.0, r.gyro_noise * rng.random(), log.gyro.shape) + rng.normal(0.0, r.gyro_bias, 3)
     accel = log.accel + rng.normal(0.0, r.accel_noise * rng.random(), log.gyro.shape) + rng.normal(0.0, r.accel_bias, 3)
+    if r.imu_turn > 0.0:
+        turn = lie.so3_exp(rng.normal(0.0, r.imu_turn, 3))
+        gyro, accel = gyro @ turn, accel @ turn
     body = body_of(robot)
     offsets = body.offsets.copy()
     offsets[:, 1:] *= rng.normal(1.0, r.link, (len(offsets), 3, 1))
-    return Faulty(
-        log.replace(q=log.q[rows] + zero, dq=dq, tau=None if log.tau is None else tau[rows], gyro=gyro, accel=accel),
-        body._replace(offsets=offsets),
-        late,
-    )
+    log = log.replace(q=log.q[rows] + zero, dq=dq, tau=None if log.tau is None else tau[rows], gyro=gyro, accel=accel)
+    if r.stamp_delay > 0:
+        log = _stamped_late(log, int(rng.integers(r.stamp_delay + 1)))
+    return Faulty(log, body._replace(offsets=offsets), late)
+
+
+def _stamped_late(log: Log, samples: int) -> Log:
+    """The Log with each sample of its sensors under a later stamp."""
+    rows = np.maximum(np.arange(len(log)) - samples, 0)
+    sensors = {name: getattr(log, name) for name in ("gyro", "accel", "q", "dq", "q_des", "tau")}
+    return log.replace(**{name: values[rows] for name, values in sensors.items() if values is not None})
 
 
 def _smoothed(values: Array, share: float) -> Array:
