@@ -47,10 +47,27 @@ def compiled(*signatures: Any) -> Callable[[F], F]:
         signatures: numba signatures, as text such as `"float64(float64[::1])"` or as types of `gait._compile.types`;
             none means compile at the first call.
     """
+    return _compiler(signatures, {})
 
+
+def kernel(*signatures: Any) -> Callable[[F], F]:
+    """Like `compiled`, for what runs in every step: it makes no arrays, and does not count who holds one.
+
+    Every view of an array would otherwise count up and down, atomically: hundreds of times a step. The arrays belong to
+    whoever calls from Python. A kernel that returns views is for other kernels; Python takes `uncompiled` of it.
+    """
+    return _compiler(signatures, {"_nrt": False})
+
+
+def uncompiled(function: F) -> F:
+    """The function as it was written."""
+    return cast("F", getattr(function, "py_func", function))
+
+
+def _compiler(signatures: tuple[Any, ...], options: dict[str, Any]) -> Callable[[F], F]:
     def wrap(function: F) -> F:
         if RUNTIME == "numpy":
             return function
-        return cast("F", numba.njit(list(signatures) or None, cache=True, nogil=True)(function))
+        return cast("F", numba.njit(list(signatures) or None, cache=True, nogil=True, **options)(function))
 
     return wrap

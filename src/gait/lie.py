@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from gait._compile import compiled
+from gait._compile import compiled, kernel
 from gait.arrays import Array
 
 _A1 = "float64[::1]"
@@ -46,7 +46,7 @@ def _times_transposed(A: Array, B: Array) -> Array:
     return out
 
 
-@compiled("UniTuple(float64, 4)(float64)")
+@kernel("UniTuple(float64, 4)(float64)")
 def coefficients(angle: float) -> tuple[float, float, float, float]:
     """sin(t)/t, (1-cos t)/t^2, (t-sin t)/t^3 and (t^2/2+cos t-1)/t^4, exact to rounding for every angle >= 0."""
     t2 = angle * angle
@@ -62,7 +62,7 @@ def coefficients(angle: float) -> tuple[float, float, float, float]:
     return s / angle, 2.0 * h * h / t2, (angle - s) / (t2 * angle), (0.5 * t2 - 2.0 * h * h) / (t2 * t2)
 
 
-@compiled(f"void({_I1}, float64, float64, float64, {_A2})")
+@kernel(f"void({_I1}, float64, float64, float64, {_A2})")
 def _polynomial_into(w: Array, one: float, first: float, second: float, out: Array) -> None:
     """out = one I + first w^ + second w^ w^, the form of every function of a rotation vector here."""
     x, y, z = w[0], w[1], w[2]
@@ -77,7 +77,7 @@ def _polynomial_into(w: Array, one: float, first: float, second: float, out: Arr
     out[2, 1] = second * y * z + first * x
 
 
-@compiled(f"void({_I1}, {_A2}, {_A2}, {_A2})")
+@kernel(f"void({_I1}, {_A2}, {_A2}, {_A2})")
 def gammas_into(w: Array, gamma0: Array, gamma1: Array, gamma2: Array) -> None:
     """The integrals of the rotation exp(s w), s from 0 to 1: itself at 1, once and twice integrated.
 
@@ -89,7 +89,7 @@ def gammas_into(w: Array, gamma0: Array, gamma1: Array, gamma2: Array) -> None:
     _polynomial_into(w, 0.5, c, d, gamma2)
 
 
-@compiled(f"void({_I1}, {_A2}, {_A2})")
+@kernel(f"void({_I1}, {_A2}, {_A2})")
 def exp_and_jacobian_into(w: Array, rotation: Array, jacobian: Array) -> None:
     """exp(w) and the left Jacobian of SO(3) in one go."""
     a, b, c, _ = coefficients(math.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2]))
@@ -114,7 +114,7 @@ def so3_exp(w: Array) -> Array:
     return out
 
 
-@compiled(f"void({_I2}, {_A1})")
+@kernel(f"void({_I2}, {_A1})")
 def quat_from_rotation_into(R: Array, quat: Array) -> None:
     """Unit quaternion wxyz with w >= 0 of a rotation matrix, from the largest component so that nothing cancels."""
     trace = R[0, 0] + R[1, 1] + R[2, 2]
@@ -138,7 +138,7 @@ def quat_from_rotation_into(R: Array, quat: Array) -> None:
         quat[i] /= norm
 
 
-@compiled(f"void({_I1}, {_A2})")
+@kernel(f"void({_I1}, {_A2})")
 def rotation_from_quat_into(quat: Array, R: Array) -> None:
     """Rotation matrix of a unit quaternion wxyz."""
     w, x, y, z = quat[0], quat[1], quat[2], quat[3]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gait._compile import compiled, types
+from gait._compile import kernel, types
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.filters import contacts, correction, output, propagation
 from gait.health import Health
@@ -124,7 +124,7 @@ _M = types.float64[:, ::1]
 _FLAG_ROW, _FLAGS = types.boolean[::1], types.boolean[:, ::1]
 
 
-@compiled(types.void(MEMORY, types.int64, _V, _V, types.float64, types.float64))
+@kernel(types.void(MEMORY, types.int64, _V, _V, types.float64, types.float64))
 def _smooth(memory: Memory, leg: int, dq: Array, tau: Array, dt: float, time_constant: float) -> None:
     """Joint accelerations by differences, and torques, through the same low-pass so that both lag alike."""
     fresh = not math.isfinite(memory.dq[3 * leg])
@@ -139,7 +139,7 @@ def _smooth(memory: Memory, leg: int, dq: Array, tau: Array, dt: float, time_con
         memory.dq[j] = dq[i]
 
 
-@compiled(types.boolean(MODEL, MEMORY, types.int64, _V, _V, _V, types.float64, types.boolean, types.float64))
+@kernel(types.boolean(MODEL, MEMORY, types.int64, _V, _V, _V, types.float64, types.boolean, types.float64))
 def _take_leg(
     model: Model, memory: Memory, leg: int, q: Array, dq: Array, tau: Array, foot_force: float, flag: bool, dt: float
 ) -> bool:
@@ -211,7 +211,7 @@ def _take_leg(
     return slips
 
 
-@compiled(types.void(MODEL, MEMORY, types.float64))
+@kernel(types.void(MODEL, MEMORY, types.float64))
 def bridge_gap(model: Model, memory: Memory, dt: float) -> None:
     """Nothing is known of the last `dt` seconds: let go of the feet, hold the velocity, and become less sure."""
     R, b = memory.R, memory.b
@@ -234,7 +234,7 @@ def bridge_gap(model: Model, memory: Memory, dt: float) -> None:
     )  # fmt: skip
 
 
-@compiled(types.uint32(MODEL, MEMORY, types.float64, _V, _V, _V, _V, _V, _V, _FLAG_ROW))
+@kernel(types.uint32(MODEL, MEMORY, types.float64, _V, _V, _V, _V, _V, _V, _FLAG_ROW))
 def step_kernel(
     model: Model, memory: Memory, dt: float, gyro: Array, accel: Array, q: Array, dq: Array,
     tau: Array, foot_force: Array, flags: BoolArray,
@@ -284,7 +284,7 @@ def step_kernel(
     return health
 
 
-@compiled(types.void(MODEL, MEMORY, _OUT, types.int64, _V, types.uint32))
+@kernel(types.void(MODEL, MEMORY, _OUT, types.int64, _V, types.uint32))
 def write_out(model: Model, memory: Memory, out: Out, k: int, gyro: Array, health: int) -> None:
     """The state of base_link into row k of `out`."""
     output.write_row(
@@ -296,7 +296,7 @@ def write_out(model: Model, memory: Memory, out: Out, k: int, gyro: Array, healt
         out.contact[k, leg] = memory.contact[leg]
 
 
-@compiled(types.void(MODEL, MEMORY, _OUT, _V, _M, _M, _M, _M, _M, _M, _FLAGS))
+@kernel(types.void(MODEL, MEMORY, _OUT, _V, _M, _M, _M, _M, _M, _M, _FLAGS))
 def run_kernel(
     model: Model, memory: Memory, out: Out, t: Array, gyro: Array, accel: Array, q: Array, dq: Array,
     tau: Array, foot_force: Array, flags: BoolArray,

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait.arrays import Array, BoolArray
 
 _A1 = "float64[::1]"
 _A2 = "float64[:, ::1]"
 
 
-@compiled(f"boolean({_A2}, {_A1}, {_A1}, {_A1})")
+@kernel(f"boolean({_A2}, {_A1}, {_A1}, {_A1})")
 def ground_force(jac: Array, tau: Array, tau_free: Array, force: Array) -> bool:
     """Force of the ground on the foot (3,) in the base frame: -J'^-1 (tau - tau_free), written into `force`.
 
@@ -37,7 +37,7 @@ def ground_force(jac: Array, tau: Array, tau_free: Array, force: Array) -> bool:
     return True
 
 
-@compiled("boolean(float64, float64, float64, float64, float64, float64, int64, boolean[::1], float64[::1])")
+@kernel("boolean(float64, float64, float64, float64, float64, float64, int64, boolean[::1], float64[::1])")
 def update_contact(
     force: float,
     touch_down: float,

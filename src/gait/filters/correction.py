@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gait import lie
-from gait._compile import compiled
+from gait._compile import kernel
 from gait._lanes import each4, fill4, load4, store
 from gait.arrays import Array, BoolArray, IntArray
 from gait.filters.layout import BA, BG, FEET, POS, STATE, VEL, orthonormalise, symmetrise
@@ -18,7 +18,7 @@ _A3 = "float64[:, :, ::1]"
 _B1 = "boolean[::1]"
 
 
-@compiled(f"void({_A2}, {_A2}, {_A2}, {_B1}, {_A3})")
+@kernel(f"void({_A2}, {_A2}, {_A2}, {_B1}, {_A3})")
 def _retract(R: Array, x: Array, b: Array, active: BoolArray, work: Array) -> None:
     """X <- exp(delta) X, and the biases by addition; delta is in `work[4, 1]`."""
     w = work[4, 1, 0], work[4, 1, 1], work[4, 1, 2]
@@ -38,7 +38,7 @@ def _retract(R: Array, x: Array, b: Array, active: BoolArray, work: Array) -> No
     orthonormalise(R)
 
 
-@compiled(f"boolean({_A2}, int64)")
+@kernel(f"boolean({_A2}, int64)")
 def _cholesky(S: Array, m: int) -> bool:
     """S = L L', in place, in the lower triangle of the leading m rows; false if S is not positive definite."""
     for j in range(m):
@@ -56,7 +56,7 @@ def _cholesky(S: Array, m: int) -> bool:
     return True
 
 
-@compiled(f"void({_A2}, {_A2}, {_A2}, int64, int64)")
+@kernel(f"void({_A2}, {_A2}, {_A2}, int64, int64)")
 def _solve(L: Array, B: Array, X: Array, m: int, n: int) -> None:
     """X = (L L')^-1 B for m rows of n columns."""
     for i in range(m):
@@ -79,7 +79,7 @@ def _solve(L: Array, B: Array, X: Array, m: int, n: int) -> None:
             X[i, j] *= f
 
 
-@compiled(f"boolean({STATE}, int64)")
+@kernel(f"boolean({STATE}, int64)")
 def _correct(R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray, m: int) -> bool:
     """Kalman correction in Joseph form with m stacked rows of a measurement z = -H xi + noise.
 
@@ -133,7 +133,7 @@ def _correct(R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Ar
     return True
 
 
-@compiled(f"void({_A2}, {_A2}, {_A3}, int64)")
+@kernel(f"void({_A2}, {_A2}, {_A3}, int64)")
 def _world_covariance(R: Array, cov_b: Array, work: Array, row: int) -> None:
     """N[row:row+3, row:row+3] = R cov_b R' with N in `work[2]`."""
     for i in range(3):
@@ -144,14 +144,14 @@ def _world_covariance(R: Array, cov_b: Array, work: Array, row: int) -> None:
             work[2, row + i, row + j] = c0 * R[j, 0] + c1 * R[j, 1] + c2 * R[j, 2]
 
 
-@compiled()
+@kernel()
 def _dot4(work: Array, at: int, n: int, factors: Any) -> Any:
     """Four columns of three rows of n numbers, each row times its factor."""
     a, b, c = factors
     return a * load4(work, at) + b * load4(work, at + n) + c * load4(work, at + 2 * n)
 
 
-@compiled(f"void({_A2}, {_A3})")
+@kernel(f"void({_A2}, {_A3})")
 def _joseph_rows(P: Array, work: Array) -> None:
     """P <- P - K HP + F K', with three rows each of HP in `work[0]`, K' in `work[1]` and F' in `work[3]`."""
     n, block = P.shape[0], work.shape[1] * P.shape[0]
@@ -170,7 +170,7 @@ def _joseph_rows(P: Array, work: Array) -> None:
             P[j, r] = P[r, j]
 
 
-@compiled(f"boolean({STATE}, {_A1}, {_A2})")
+@kernel(f"boolean({STATE}, {_A1}, {_A2})")
 def correct_velocity(
     R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
     vel_b: Array, cov_b: Array,
@@ -241,7 +241,7 @@ def correct_velocity(
     return True
 
 
-@compiled(f"boolean({STATE}, {_A1}, float64, float64)")
+@kernel(f"boolean({STATE}, {_A1}, float64, float64)")
 def correct_gyro_bias(
     R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
     axis: Array, off: float, variance: float,
@@ -263,7 +263,7 @@ def correct_gyro_bias(
     return True
 
 
-@compiled(f"boolean({STATE}, {_A2}, {_A3})")
+@kernel(f"boolean({STATE}, {_A2}, {_A3})")
 def correct_feet(
     R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
     feet_b: Array, cov_b: Array,
@@ -301,7 +301,7 @@ def correct_feet(
     return _correct(R, x, b, P, active, work, slots, m)
 
 
-@compiled(f"void({_A2}, {_A2}, {_A2}, {_B1}, int64, {_A1}, {_A2})")
+@kernel(f"void({_A2}, {_A2}, {_A2}, {_B1}, int64, {_A1}, {_A2})")
 def add_foot(R: Array, x: Array, P: Array, active: BoolArray, leg: int, foot_b: Array, cov_b: Array) -> None:
     """A foot touches down: its contact point joins the state at p + R foot_b."""
     row = FEET + 3 * leg
@@ -321,7 +321,7 @@ def add_foot(R: Array, x: Array, P: Array, active: BoolArray, leg: int, foot_b: 
     active[leg] = True
 
 
-@compiled(f"void({_A2}, {_B1}, int64)")
+@kernel(f"void({_A2}, {_B1}, int64)")
 def remove_foot(P: Array, active: BoolArray, leg: int) -> None:
     """A foot lifts off: its contact point leaves the state."""
     row = FEET + 3 * leg
@@ -332,7 +332,7 @@ def remove_foot(P: Array, active: BoolArray, leg: int) -> None:
     active[leg] = False
 
 
-@compiled(
+@kernel(
     f"boolean({STATE}, {_A1}, {_A1}, {_A2}, {_A1}, {_A1}, float64, float64, boolean, boolean, {_A1}, {_A2})",
 )
 def propagate_and_correct_velocity(

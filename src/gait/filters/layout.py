@@ -15,7 +15,7 @@ State of a filter with L feet, all arrays preallocated and changed in place:
 
 from __future__ import annotations
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait.arrays import Array
 
 _A2 = "float64[:, ::1]"
@@ -26,7 +26,7 @@ ROT, VEL, POS, BG, BA, FEET = 0, 3, 6, 9, 12, 15
 """First row of each part of the error."""
 
 
-@compiled(f"void({_A2})")
+@kernel(f"void({_A2})")
 def orthonormalise(R: Array) -> None:
     """One Newton step back onto the group, so that rounding cannot build up over hours."""
     e00 = e01 = e02 = e11 = e12 = e22 = 0.0
@@ -44,7 +44,7 @@ def orthonormalise(R: Array) -> None:
         R[i, 2] = 1.5 * r2 - 0.5 * (r0 * e02 + r1 * e12 + r2 * e22)
 
 
-@compiled(f"void({_A2})")
+@kernel(f"void({_A2})")
 def symmetrise(P: Array) -> None:
     """Make both triangles equal: rounding pulls them apart."""
     for i in range(P.shape[0]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gait import lie
-from gait._compile import compiled
+from gait._compile import kernel
 from gait.arrays import AnyArray, Array
 from gait.trajectory import Trajectory
 
@@ -17,7 +17,7 @@ _A1 = "float64[::1]"
 _A2 = "float64[:, ::1]"
 
 
-@compiled(f"void({_A2}, {_A2}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1})")
+@kernel(f"void({_A2}, {_A2}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1})")
 def write_row(
     R: Array, x: Array, b: Array, P: Array, imu_rotation: Array, imu_position: Array, gyro: Array, scratch: Array,
     row: Array,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gait import lie
-from gait._compile import compiled
+from gait._compile import kernel
 from gait._lanes import each4, fill4, load4, store
 from gait.arrays import Array, BoolArray, IntArray
 from gait.filters.layout import BA, BG, FEET, POS, ROT, STATE, VEL, orthonormalise
@@ -17,7 +17,7 @@ _A3 = "float64[:, :, ::1]"
 _B1 = "boolean[::1]"
 
 
-@compiled("UniTuple(float64, 3)(UniTuple(float64, 3), float64, float64, float64, float64, float64, float64)")
+@kernel("UniTuple(float64, 3)(UniTuple(float64, 3), float64, float64, float64, float64, float64, float64)")
 def series(
     w: tuple[float, float, float], one: float, first: float, second: float, x: float, y: float, z: float
 ) -> tuple[float, float, float]:
@@ -30,7 +30,7 @@ def series(
     )
 
 
-@compiled(f"void({_A2}, {_A2}, {_B1}, {_A1}, {_A1}, float64, float64)")
+@kernel(f"void({_A2}, {_A2}, {_B1}, {_A1}, {_A1}, float64, float64)")
 def _add_process_noise(
     x: Array, P: Array, active: BoolArray, noise: Array, contact_std: Array, pushed: float, dt: float
 ) -> None:
@@ -77,7 +77,7 @@ def _add_process_noise(
                 P[row + i, column + 2] -= x[n, i] * a2
 
 
-@compiled(f"void({_A2}, {_A2}, {_A2}, float64, float64, boolean)")
+@kernel(f"void({_A2}, {_A2}, {_A2}, float64, float64, boolean)")
 def _bias_blocks(R: Array, x: Array, out: Array, gravity: float, dt: float, exact: bool) -> None:
     """Blocks of Phi from the gyro bias to velocity, position and feet, stacked (3 (2 + L), 3).
 
@@ -98,14 +98,14 @@ def _bias_blocks(R: Array, x: Array, out: Array, gravity: float, dt: float, exac
             out[3 * m + 2, j] = w0 * R[1, j] - w1 * R[0, j]
 
 
-@compiled()
+@kernel()
 def _dot4(factors: Array, row: int, a: Any, b: Any, c: Any) -> Any:
     """Three vectors, each times a number of a row of factors."""
     at = row * factors.shape[1]
     return each4(factors, at) * a + each4(factors, at + 1) * b + each4(factors, at + 2) * c
 
 
-@compiled(f"void({_A2}, {_A2}, {_B1}, {_A2}, {_A2}, float64, float64, float64, float64)")
+@kernel(f"void({_A2}, {_A2}, {_B1}, {_A2}, {_A2}, float64, float64, float64, float64)")
 def _move_rows(
     R: Array, P: Array, active: BoolArray, blocks: Array, T: Array, lean: float, dip: float, dt: float, half: float
 ) -> None:
@@ -136,7 +136,7 @@ def _move_rows(
                     store(T, (BG + row) * n + j, foot)
 
 
-@compiled(f"void({_A2}, {_A2}, {_A2}, {_B1}, {_A2}, {_A3}, float64, float64, boolean)")
+@kernel(f"void({_A2}, {_A2}, {_A2}, {_B1}, {_A2}, {_A3}, float64, float64, boolean)")
 def _propagate_covariance(
     R: Array, x: Array, P: Array, active: BoolArray, blocks: Array, work: Array, gravity: float, dt: float, exact: bool
 ) -> None:
@@ -192,7 +192,7 @@ def _propagate_covariance(
                     P[to, column] = P[column, to] = row[column] + (f[0] * g0 + f[1] * g1 + f[2] * g2)
 
 
-@compiled(f"boolean({STATE}, {_A1}, {_A1}, {_A2}, {_A1}, {_A1}, float64, float64, boolean, boolean)")
+@kernel(f"boolean({STATE}, {_A1}, {_A1}, {_A2}, {_A1}, {_A1}, float64, float64, boolean, boolean)")
 def propagate(
     R: Array, x: Array, b: Array, P: Array, active: BoolArray, work: Array, slots: IntArray,
     noise: Array, contact_std: Array, foot_vel_b: Array, gyro: Array, accel: Array,

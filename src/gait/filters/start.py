@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait.arrays import Array
 
 _A1 = "float64[::1]"
 _A2 = "float64[:, ::1]"
 
 
-@compiled(f"void({_A2}, {_A2}, {_A1})")
+@kernel(f"void({_A2}, {_A2}, {_A1})")
 def start_covariance(x: Array, P: Array, std: Array) -> None:
     """Covariance of a state known to these standard deviations (15,), for the right-invariant error; no feet.
 
@@ -36,7 +36,7 @@ def start_covariance(x: Array, P: Array, std: Array) -> None:
                 P[row + b, column + b] += x[m, a] * x[n, a] * variance
 
 
-@compiled(f"boolean({_A2}, {_A2}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, float64)")
+@kernel(f"boolean({_A2}, {_A2}, {_A2}, {_A2}, {_A2}, {_A1}, {_A1}, {_A1}, float64)")
 def align(
     R: Array, x: Array, b: Array, P: Array, imu_rotation: Array, imu_position: Array, std: Array, accel: Array,
     gravity: float,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gait import lie
-from gait._compile import compiled, types
+from gait._compile import kernel, types
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.filters.contacts import ground_force
@@ -104,7 +104,7 @@ BODY = types.typeof(Body(_t, _m, _t, _v, _m, 0.0, 0.0, 0.0, 0.0))
 MOTION = types.typeof(Motion(_v, _v, _v, _v, _m, _m))
 
 
-@compiled(types.void(BODY, MOTION, _V, types.float64, _V))
+@kernel(types.void(BODY, MOTION, _V, types.float64, _V))
 def _late_rate(body: Body, motion: Motion, rate: Array, dt: float, out: Array) -> None:
     """The angular rate of the moment when the joints were read; this one is remembered."""
     rates = motion.rates
@@ -120,7 +120,7 @@ def _late_rate(body: Body, motion: Motion, rate: Array, dt: float, out: Array) -
         out[i] = rates[last, i] + (steps - last) * (rates[last + 1, i] - rates[last, i])
 
 
-@compiled(types.void(BODY, MOTION, _V, _V, _V, _V, _V, types.float64, _V))
+@kernel(types.void(BODY, MOTION, _V, _V, _V, _V, _V, types.float64, _V))
 def leg_features_into(
     body: Body, motion: Motion, gyro: Array, accel: Array, q: Array, dq: Array, tau: Array, dt: float, out: Array
 ) -> None:
@@ -180,7 +180,7 @@ def leg_features_into(
     motion.begun[0] = 1.0
 
 
-@compiled(types.void(BODY, MOTION, _M, _M, _M, _M, _M, _V, _M))
+@kernel(types.void(BODY, MOTION, _M, _M, _M, _M, _M, _V, _M))
 def _rows_into(
     body: Body, motion: Motion, gyro: Array, accel: Array, q: Array, dq: Array, tau: Array, dt: Array, out: Array
 ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait.arrays import Array
 
 _A1 = "float64[::1]"
@@ -16,7 +16,7 @@ _A2 = "float64[:, ::1]"
 _A3 = "float64[:, :, ::1]"
 
 
-@compiled(f"UniTuple(float64, 2)({_A1}, float64, float64, float64, float64, float64)")
+@kernel(f"UniTuple(float64, 2)({_A1}, float64, float64, float64, float64, float64)")
 def _spin_moment(
     link: Array, angle: float, hip_rate: float, hip_acc: float, rate: float, acc: float
 ) -> tuple[float, float]:
@@ -33,7 +33,7 @@ def _spin_moment(
     return c * nx + s * nz, ny
 
 
-@compiled(f"void({_A3}, {_A2}, {_A3}, {_A1}, int64, {_A1}, {_A1}, {_A1}, {_A1}, {_A1})")
+@kernel(f"void({_A3}, {_A2}, {_A3}, {_A1}, int64, {_A1}, {_A1}, {_A1}, {_A1}, {_A1})")
 def leg_torque(
     offsets: Array, signs: Array, inertial: Array, armature: Array, leg: int,
     q: Array, dq: Array, ddq: Array, gravity: Array, torque: Array,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait.arrays import Array
 
 _A1 = "float64[::1]"
@@ -17,7 +17,7 @@ _A2 = "float64[:, ::1]"
 _A3 = "float64[:, :, ::1]"
 
 
-@compiled(f"void({_A3}, {_A2}, int64, {_A1}, {_A1}, {_A2})")
+@kernel(f"void({_A3}, {_A2}, int64, {_A1}, {_A1}, {_A2})")
 def leg_fk(offsets: Array, signs: Array, leg: int, q: Array, foot: Array, jac: Array) -> None:
     """Foot position (3,) and Jacobian (3, 3) of one leg, written into `foot` and `jac`."""
     s0, s1, s2 = signs[leg, 0], signs[leg, 1], signs[leg, 2]
@@ -45,21 +45,21 @@ def leg_fk(offsets: Array, signs: Array, leg: int, q: Array, foot: Array, jac: A
     jac[0, 2], jac[1, 2], jac[2, 2] = s2 * kz, s2 * s_h * kx, -s2 * c_h * kx
 
 
-@compiled(f"void({_A3}, {_A2}, {_A2}, {_A2}, {_A3})")
+@kernel(f"void({_A3}, {_A2}, {_A2}, {_A2}, {_A3})")
 def fk_jacobian(offsets: Array, signs: Array, q: Array, feet: Array, jac: Array) -> None:
     """Feet (L, 3) and Jacobians (L, 3, 3) of all legs at one instant."""
     for leg in range(offsets.shape[0]):
         leg_fk(offsets, signs, leg, q[leg], feet[leg], jac[leg])
 
 
-@compiled(f"void({_A3}, {_A2}, {_A3}, {_A3}, float64[:, :, :, ::1])")
+@kernel(f"void({_A3}, {_A2}, {_A3}, {_A3}, float64[:, :, :, ::1])")
 def fk_jacobian_batch(offsets: Array, signs: Array, q: Array, feet: Array, jac: Array) -> None:
     """Feet (N, L, 3) and Jacobians (N, L, 3, 3) over time."""
     for k in range(q.shape[0]):
         fk_jacobian(offsets, signs, q[k], feet[k], jac[k])
 
 
-@compiled(f"void({_A2}, {_A1}, {_A1}, {_A1}, {_A1})")
+@kernel(f"void({_A2}, {_A1}, {_A1}, {_A1}, {_A1})")
 def foot_velocity(jac: Array, dq: Array, gyro: Array, foot: Array, out: Array) -> None:
     """Velocity of a foot in the base frame, as seen from a point that moves with the base: J dq + w x p.
 
@@ -72,7 +72,7 @@ def foot_velocity(jac: Array, dq: Array, gyro: Array, foot: Array, out: Array) -
     out[2] += gyro[0] * foot[1] - gyro[1] * foot[0]
 
 
-@compiled(f"void({_A2}, int64, {_A1}, {_A1}, {_A1}, {_A1})")
+@kernel(f"void({_A2}, int64, {_A1}, {_A1}, {_A1}, {_A1})")
 def calf_rate(signs: Array, leg: int, q: Array, dq: Array, gyro: Array, out: Array) -> None:
     """Angular velocity of a leg's last link relative to the world, in the base frame."""
     angle = signs[leg, 0] * q[0]
@@ -82,13 +82,13 @@ def calf_rate(signs: Array, leg: int, q: Array, dq: Array, gyro: Array, out: Arr
     out[2] = gyro[2] + math.sin(angle) * pitch_rate
 
 
-@compiled("float64(float64)")
+@kernel("float64(float64)")
 def wrap_angle(angle: float) -> float:
     """The same angle in [-pi, pi)."""
     return (angle + math.pi) % (2.0 * math.pi) - math.pi
 
 
-@compiled(f"boolean({_A3}, {_A2}, float64, int64, {_A1}, {_A1})")
+@kernel(f"boolean({_A3}, {_A2}, float64, int64, {_A1}, {_A1})")
 def leg_ik(offsets: Array, signs: Array, knee_sign: float, leg: int, foot: Array, q: Array) -> bool:
     """Joint angles (3,) that put a foot at `foot`, written into `q`.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gait._compile import compiled, types
+from gait._compile import kernel, types
 from gait.arrays import Array, BoolArray, IntArray
 from gait.runtime.samples import BOUNDS, CLEAN, Bounds, Clean
 
@@ -66,7 +66,7 @@ _F = "float64[::1]"
 _FLAGS = "boolean[::1]"
 
 
-@compiled(BOUNDS(types.float64[::1], types.int64, types.int64, types.boolean))
+@kernel(BOUNDS(types.float64[::1], types.int64, types.int64, types.boolean))
 def bounds_in(floats: Array, start: int, legs: int, targets: bool) -> Bounds:
     """The bounds of the sensors that are kept from `start` on, as views."""
     s, joints = start, 3 * legs
@@ -78,7 +78,7 @@ def bounds_in(floats: Array, start: int, legs: int, targets: bool) -> Bounds:
     )  # fmt: skip
 
 
-@compiled(CLEAN(types.float64[::1], types.boolean[::1], types.int64, types.int64))
+@kernel(CLEAN(types.float64[::1], types.boolean[::1], types.int64, types.int64))
 def clean_in(floats: Array, flags: BoolArray, start: int, legs: int) -> Clean:
     """The last good sample, which is kept behind the bounds, as views."""
     j = 3 * legs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gait._compile import compiled, types
+from gait._compile import kernel, types
 from gait.arrays import Array, BoolArray, IntArray
 from gait.filters import output
 from gait.filters.contact_kernels import MAX_SPEED, MAX_STD, MEMORY, MODEL, Memory, Model, bridge_gap, step_kernel
@@ -21,7 +21,7 @@ CONTACTS = ATTENTIONS
 _V, _M, _B = types.float64[::1], types.float64[:, ::1], types.boolean[::1]
 
 
-@compiled(types.void(CLEAN, _M, _V, _V, _V, _V))
+@kernel(types.void(CLEAN, _M, _V, _V, _V, _V))
 def _fill(clean: Clean, gains: Array, row: Array, q: Array, dq: Array, tau: Array) -> None:
     """Joints and torques of the clean sample; nan for legs that cannot be used.
 
@@ -38,7 +38,7 @@ def _fill(clean: Clean, gains: Array, row: Array, q: Array, dq: Array, tau: Arra
             tau[j] = max(-gains[2, j], min(gains[2, j], wanted))
 
 
-@compiled(types.boolean(MODEL, MEMORY, _V, _V))
+@kernel(types.boolean(MODEL, MEMORY, _V, _V))
 def _recover(model: Model, memory: Memory, safe: Array, std: Array) -> bool:
     """See that the state is one; if it is not, go back to the last good pose and begin again. True if it had to."""
     R, x, b, P = memory.R, memory.x, memory.b, memory.P
@@ -71,7 +71,7 @@ def _recover(model: Model, memory: Memory, safe: Array, std: Array) -> bool:
     return True
 
 
-@compiled(types.void(_V, types.int64[::1], _B, _M, _M))
+@kernel(types.void(_V, types.int64[::1], _B, _M, _M))
 def run_contact_rows(floats: Array, ints: IntArray, flags: BoolArray, rows: Array, out: Array) -> None:
     """Take rows of samples (N, W) in turn, and write a row (N, O) for each."""
     legs, guard, rest = ints[LEGS], guard_start(ints[LEGS]), rest_start(ints[LEGS])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gait._compile import compiled, types
+from gait._compile import kernel, types
 from gait.arrays import Array, BoolArray, IntArray
 from gait.filters.contact_kernels import MEMORY, MODEL, Memory, Model
 from gait.runtime.buffers import CLEAN_FLAGS, GUARD_SIZE, put_bounds
@@ -31,26 +31,26 @@ class ContactBuffers(NamedTuple):
     flags: BoolArray
 
 
-@compiled(types.int64(types.int64))
+@kernel(types.int64(types.int64))
 def memory_start(legs: int) -> int:
     """Where the filter's memory begins among the numbers."""
     return 57 * legs + 17 + SCALARS
 
 
-@compiled(types.int64(types.int64))
+@kernel(types.int64(types.int64))
 def guard_start(legs: int) -> int:
     """Where the bounds begin."""
     n, rows = 15 + 3 * legs, 6 + 3 * legs
     return memory_start(legs) + 9 + 3 * (2 + legs) + 6 + n * n + 5 * rows * n + 17 * legs + 38
 
 
-@compiled(types.int64(types.int64))
+@kernel(types.int64(types.int64))
 def rest_start(legs: int) -> int:
     """Where gains (9 L), deviations (15), the last good pose (12) and scratch (9 + 9 L) begin."""
     return guard_start(legs) + GUARD_SIZE[0] + GUARD_SIZE[1] * legs
 
 
-@compiled(MODEL(_F, _I))
+@kernel(MODEL(_F, _I))
 def model_in(f: Array, ints: IntArray) -> Model:
     """What the filter knows, as views."""
     legs = ints[LEGS]
@@ -68,7 +68,7 @@ def model_in(f: Array, ints: IntArray) -> Model:
     )  # fmt: skip
 
 
-@compiled(MEMORY(_F, _I, _B))
+@kernel(MEMORY(_F, _I, _B))
 def memory_in(f: Array, ints: IntArray, flags: BoolArray) -> Memory:
     """The filter's memory, as views."""
     legs = ints[LEGS]

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from gait import lie
-from gait._compile import RUNTIME
+from gait._compile import RUNTIME, uncompiled
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.filters.params import LEGS_NOISE, Options, Prior, ProcessNoise
@@ -131,7 +131,7 @@ class VelocityAided:
         self._R, self._x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
         self._b = floats[at.B : at.B + 6].reshape(2, 3)
         self.cov = floats[at.P : at.P + 225].reshape(15, 15)
-        self.clean = at.clean_in(floats, flags, at.GUARD, legs)
+        self.clean = uncompiled(at.clean_in)(floats, flags, at.GUARD, legs)
         self.width = ATTENTIONS + (self.shape[0] * self.shape[1] + 6 * self.legs if attention else 0)
         self._room: LegRoom | None = None
         if self._by_leg:
@@ -208,10 +208,10 @@ class ContactAided:
         bounds = bounds_of(robot, limits, options.max_gap, False)
         self._buffers = kept.new_buffers(self._filter.model, bounds, gains, self._std)
         self._source = self._buffers.ints[kept.SOURCE : kept.SOURCE + 1]
-        self._memory = kept.memory_in(*self._buffers)
+        self._memory = uncompiled(kept.memory_in)(*self._buffers)
         safe = kept.rest_start(legs) + 9 * legs + 15
         self._safe = self._buffers.floats[safe : safe + 12]
-        self.clean = at.clean_in(self._buffers.floats, self._buffers.flags, kept.guard_start(legs), legs)
+        self.clean = uncompiled(at.clean_in)(self._buffers.floats, self._buffers.flags, kept.guard_start(legs), legs)
         self.cov = self._memory.P
         self.width = CONTACTS + legs
         self.start_at_rest(None)

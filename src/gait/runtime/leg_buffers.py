@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gait._compile import compiled, types
+from gait._compile import kernel, types, uncompiled
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.filters.params import Options
@@ -56,7 +56,7 @@ def count_room(legs: int) -> int:
     return _FIXED + _SAMPLES + SHARED + _PER_LEG * legs
 
 
-@compiled(ROOM(types.float64[::1], types.int64, types.int64, _M))
+@kernel(ROOM(types.float64[::1], types.int64, types.int64, _M))
 def room_in(floats: Array, start: int, legs: int, mount: Array) -> LegRoom:
     """What is kept from `start` on, as views."""
     s, j = start, 3 * legs
@@ -102,7 +102,7 @@ def put_robot(floats: Array, start: int, mount: Array, robot: Robot, options: Op
     body, legs = body_of(robot, options.joint_delay), robot.num_legs
     scalars = start + SETTINGS + 2 + WORK + 9 * legs
     floats[scalars : scalars + 4] = body.foot_radius, body.leg_length, body.weight, body.delay
-    room = room_in(floats, start, legs, mount)
+    room = uncompiled(room_in)(floats, start, legs, mount)
     for ours, theirs in zip(room.body[:4], body[:4], strict=True):
         ours[...] = theirs
     room.gains[...] = robot.kp, robot.kd, robot.torque_limit

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from gait._compile import compiled, types
+from gait._compile import kernel, types
 from gait.arrays import Array, BoolArray
 from gait.nets.leg_features import BODY, HASTE, PER_LEG, POSITION, SHARED, Body
 from gait.runtime.buffers import Singles
@@ -34,7 +34,7 @@ WORK = 24
 _V, _M, _S, _B = types.float64[::1], types.float64[:, ::1], types.float32[::1], types.boolean[::1]
 
 
-@compiled(types.void(_M, _M, _M, _M, _M, _V, _V, _V, types.float64, _V))
+@kernel(types.void(_M, _M, _M, _M, _M, _V, _V, _V, types.float64, _V))
 def _believed(
     turn: Array, x: Array, bias: Array, cov: Array, mount: Array, arm: Array, gyro: Array, accel: Array,
     gravity: float, work: Array,
@@ -67,7 +67,7 @@ def _believed(
     change[2] -= w0 * velocity[1] - w1 * velocity[0]
 
 
-@compiled(types.void(BODY, _M, _V, _S, _B, _V, _V))
+@kernel(types.void(BODY, _M, _V, _S, _B, _V, _V))
 def _heard(
     body: Body, bias: Array, features: Array, said: Singles, seen: BoolArray, settings: Array, work: Array
 ) -> None:
@@ -94,7 +94,7 @@ def _heard(
         velocity[2] = np.float64(said[6 * leg + 2]) + (b0 * foot[1] - b1 * foot[0])
 
 
-@compiled(types.void(_B, _V, _V, _V, _V))
+@kernel(types.void(_B, _V, _V, _V, _V))
 def _turning(seen: BoolArray, legs: Array, worth: Array, mean: Array, measured: Array) -> None:
     """What the gyro's bias about z is beyond the known one, by the differences between legs, and its variance.
 
@@ -122,7 +122,7 @@ def _turning(seen: BoolArray, legs: Array, worth: Array, mean: Array, measured: 
     measured[6], measured[7] = told / known, TURNING * TURNING / known
 
 
-@compiled(types.void(_M, _M, _M, _M, BODY, _V, _V, _V, types.float64, _V, _S, _B, _V, _V, _V, _S))
+@kernel(types.void(_M, _M, _M, _M, BODY, _V, _V, _V, types.float64, _V, _S, _B, _V, _V, _V, _S))
 def fuse_legs(
     turn: Array, x: Array, bias: Array, cov: Array, body: Body, arm: Array, gyro: Array, accel: Array,
     gravity: float, features: Array, said: Singles, seen: BoolArray, settings: Array, work: Array, measured: Array,

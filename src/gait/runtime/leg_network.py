@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait._lanes import fill4, fill16, fma, load4, load16, store, total
 from gait.arrays import Array, BoolArray, IntArray
 from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY
@@ -25,7 +25,7 @@ _BEGUN, _TIME = 0, 1
 """In the memory: whether there was a sample, and how many since the rings were last full."""
 
 
-@compiled(f"int64({_I1}, {_F1}, float64[::1], {_B1})")
+@kernel(f"int64({_I1}, {_F1}, float64[::1], {_B1})")
 def _remember(sizes: IntArray, memory: Floats, features: Array, before: BoolArray) -> int:
     """Put the sample into its ring; returns its place. What was not seen before it is taken to have been like it."""
     legs, own, frames, stride = sizes[at.LEGS], sizes[at.OWN], sizes[at.FRAMES], sizes[at.STRIDE]
@@ -48,7 +48,7 @@ def _remember(sizes: IntArray, memory: Floats, features: Array, before: BoolArra
     return int(place)
 
 
-@compiled(f"void({_I1}, {_F1}, int64, {_B1})")
+@kernel(f"void({_I1}, {_F1}, int64, {_B1})")
 def _look(sizes: IntArray, memory: Floats, leg: int, seen: BoolArray) -> None:
     """Add to what a leg knows what it finds at the others."""
     legs, heads, head, hidden = sizes[at.LEGS], sizes[at.HEADS], sizes[at.HEAD], sizes[at.HIDDEN]
@@ -85,7 +85,7 @@ def _look(sizes: IntArray, memory: Floats, leg: int, seen: BoolArray) -> None:
             store(memory, out + k, found)
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1}, int64)")
+@kernel(f"void({_I1}, {_F1}, {_F1}, int64)")
 def _first_layer(sizes: IntArray, weights: Floats, memory: Floats, oldest: int) -> None:
     """From the frames, the oldest of which is in that place of the rings: what legs share once, then each its own."""
     own, hidden, frames = sizes[at.OWN], sizes[at.HIDDEN], sizes[at.FRAMES]
@@ -102,7 +102,7 @@ def _first_layer(sizes: IntArray, weights: Floats, memory: Floats, oldest: int) 
             )  # fmt: skip
 
 
-@compiled(f"void({_I1}, {_F1}, int64, {_F1}, int64, int64, int64, int64, int64, int64, float32)")
+@kernel(f"void({_I1}, {_F1}, int64, {_F1}, int64, int64, int64, int64, int64, int64, float32)")
 def _layer(
     sizes: IntArray, weights: Floats, w: int, memory: Floats, x: int, x_step: int, columns: int, to: int, to_step: int,
     rows: int, least: np.float32,
@@ -117,7 +117,7 @@ def _layer(
         w += WIDE * (1 + columns)
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1}, int64, {_F1})")
+@kernel(f"void({_I1}, {_F1}, {_F1}, int64, {_F1})")
 def _read_out(sizes: IntArray, weights: Floats, memory: Floats, leg: int, out: Floats) -> None:
     """The last layer of a leg: its shift is added to `out`, its log-std is still without bounds."""
     mlp, w, rows = sizes[at.MLP], sizes[at.OUTPUT_LAYER], sizes[at.ROWS]
@@ -135,7 +135,7 @@ def _read_out(sizes: IntArray, weights: Floats, memory: Floats, leg: int, out: F
             out[6 * leg + row - 3] += value
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1}, float64[::1], {_B1}, {_B1}, {_F1})")
+@kernel(f"void({_I1}, {_F1}, {_F1}, float64[::1], {_B1}, {_B1}, {_F1})")
 def leg_step(
     sizes: IntArray, weights: Floats, memory: Floats, features: Array, seen: BoolArray, before: BoolArray, out: Floats
 ) -> None:
@@ -176,13 +176,13 @@ def leg_step(
             out[6 * leg + 3 + axis] = low + span * (memory[raw + 3 * leg + axis] if seen[leg] else np.float32(1.0))
 
 
-@compiled(f"void({_I1}, {_F1})")
+@kernel(f"void({_I1}, {_F1})")
 def leg_reset(sizes: IntArray, memory: Floats) -> None:
     """Forget everything, as before the first sample of a log."""
     memory[_BEGUN] = _ZERO
 
 
-@compiled(f"void({_I1}, {_F1}, {_B1}, float64[::1])")
+@kernel(f"void({_I1}, {_F1}, {_B1}, float64[::1])")
 def leg_attention_into(sizes: IntArray, memory: Floats, seen: BoolArray, out: Array) -> None:
     """How much each leg looked at each other in the last step, averaged over heads: the first L L numbers of out."""
     legs, heads = sizes[at.LEGS], sizes[at.HEADS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gait._compile import RUNTIME, compiled, types
+from gait._compile import RUNTIME, kernel, types
 from gait.arrays import Array, BoolArray, IntArray
 from gait.health import FIRST_LEG
 from gait.nets.leg_features import SHARED, leg_features_into
@@ -18,7 +18,7 @@ else:
 _V, _S, _I, _B = types.float64[::1], types.float32[::1], types.int64[::1], types.boolean[::1]
 
 
-@compiled(types.int64(ROOM, CLEAN, _V, types.boolean))
+@kernel(types.int64(ROOM, CLEAN, _V, types.boolean))
 def gather_legs(room: LegRoom, clean: Clean, row: Array, forces: bool) -> int:
     """The clean sample; the one before moves back a place. Returns health bits.
 
@@ -55,7 +55,7 @@ def gather_legs(room: LegRoom, clean: Clean, row: Array, forces: bool) -> int:
     return bits
 
 
-@compiled(types.void(ROOM, CLEAN, types.float64, types.float64, _I, _S, _S, _B, _B, _S))
+@kernel(types.void(ROOM, CLEAN, types.float64, types.float64, _I, _S, _S, _B, _B, _S))
 def sense_legs(
     room: LegRoom, clean: Clean, part: float, moment: float, sizes: IntArray, weights: Singles, memory: Singles,
     seen: BoolArray, before: BoolArray, said: Singles,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait._lanes import each4, fill4, fill16, fma, larger, load4, load16, over, store, total
 from gait.arrays import Array, BoolArray, IntArray
 from gait.runtime import network_pack as at
@@ -28,7 +28,7 @@ _COUNT, _NEXT = 0, 1
 """In the memory: samples in the window, and where in the ring the next one goes."""
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1}, {_F1}, boolean[::1], int64)")
+@kernel(f"void({_I1}, {_F1}, {_F1}, {_F1}, boolean[::1], int64)")
 def _take_sample(
     sizes: IntArray, weights: Floats, memory: Floats, features: Floats, seen: BoolArray, place: int
 ) -> None:
@@ -53,7 +53,7 @@ def _take_sample(
                 memory[scores + token * lanes + i] = _UNSEEN
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1}, int64, int64, int64)")
+@kernel(f"void({_I1}, {_F1}, {_F1}, int64, int64, int64)")
 def _attend(sizes: IntArray, weights: Floats, memory: Floats, samples: int, oldest: int, lane: int) -> None:
     """Shares of attention of four queries, and what they gather."""
     tokens, lanes, history = sizes[at.TOKENS], sizes[at.LANES], sizes[at.HISTORY]
@@ -107,7 +107,7 @@ def _attend(sizes: IntArray, weights: Floats, memory: Floats, samples: int, olde
         place = place + 1 if place + 1 < history else 0
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1})")
+@kernel(f"void({_I1}, {_F1}, {_F1})")
 def _encode(sizes: IntArray, weights: Floats, memory: Floats) -> None:
     """The encoder's output, without the offset that is in the gates, at the start of the GRUs' input."""
     width, heads, lanes, columns = sizes[at.WIDTH], sizes[at.HEADS], sizes[at.LANES], sizes[at.POOLED]
@@ -123,7 +123,7 @@ def _encode(sizes: IntArray, weights: Floats, memory: Floats) -> None:
                 w += NARROW * columns
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1})")
+@kernel(f"void({_I1}, {_F1}, {_F1})")
 def _recur(sizes: IntArray, weights: Floats, memory: Floats) -> None:
     """One step of the GRUs."""
     hidden, inputs, x, gate = sizes[at.HIDDEN], sizes[at.INPUTS], sizes[at.INPUT], sizes[at.GATE]
@@ -151,7 +151,7 @@ def _recur(sizes: IntArray, weights: Floats, memory: Floats) -> None:
     copy_lanes(memory, sizes[at.STATE] + sizes[at.GRUS] * rows, memory, sizes[at.STATE], sizes[at.GRUS] * rows)
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1}, {_F1})")
+@kernel(f"void({_I1}, {_F1}, {_F1}, {_F1})")
 def _read_out(sizes: IntArray, weights: Floats, memory: Floats, out: Floats) -> None:
     """The two hidden layers, and their outputs."""
     hidden, layer = sizes[at.HIDDEN], sizes[at.LAYER]
@@ -183,7 +183,7 @@ def _read_out(sizes: IntArray, weights: Floats, memory: Floats, out: Floats) -> 
         out[3 + axis] = low + span * out[3 + axis]
 
 
-@compiled(f"void({_I1}, {_F1}, {_F1}, {_F1}, boolean[::1], {_F1})")
+@kernel(f"void({_I1}, {_F1}, {_F1}, {_F1}, boolean[::1], {_F1})")
 def network_step(
     sizes: IntArray, weights: Floats, memory: Floats, features: Floats, seen: BoolArray, out: Floats
 ) -> None:
@@ -220,14 +220,14 @@ def network_step(
     _read_out(sizes, weights, memory, out)
 
 
-@compiled(f"void({_I1}, {_F1})")
+@kernel(f"void({_I1}, {_F1})")
 def network_reset(sizes: IntArray, memory: Floats) -> None:
     """Forget everything, as before the first sample of a log."""
     for i in range(sizes[at.MEMORY]):
         memory[i] = 0.0
 
 
-@compiled(f"void({_I1}, {_F1}, float64[::1])")
+@kernel(f"void({_I1}, {_F1}, float64[::1])")
 def attention_into(sizes: IntArray, memory: Floats, out: Array) -> None:
     """`attention`, written to the first Nt C numbers of out."""
     queries, lanes = sizes[at.QUERIES], sizes[at.LANES]

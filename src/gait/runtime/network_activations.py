@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait._lanes import fill4, fill16, fma, larger, power_of_two, smaller
 
 _LOG2E = np.float32(1.4426950408889634)
@@ -21,7 +21,7 @@ _C0, _C1, _C2, _C3, _C4, _C5, _C6 = (
 _ONE, _TWO = np.float32(1.0), np.float32(2.0)
 
 
-@compiled()
+@kernel()
 def exp4(x: Any) -> Any:
     """exp of numbers that are at most 0; exactly 0 below -88."""
     scaled = larger(x * fill4(_LOG2E), fill4(_LOWEST))
@@ -36,7 +36,7 @@ def exp4(x: Any) -> Any:
     return y * power_of_two(whole)
 
 
-@compiled()
+@kernel()
 def sigmoid16(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
     scaled = smaller(larger(x * fill16(-_LOG2E), fill16(_LOWEST)), fill16(_HIGHEST))
@@ -51,7 +51,7 @@ def sigmoid16(x: Any) -> Any:
     return fill16(_ONE) / fma(y, power_of_two(whole), fill16(_ONE))
 
 
-@compiled()
+@kernel()
 def tanh16(x: Any) -> Any:
     """2 sigmoid(2 x) - 1, right to 1e-7 of 1 rather than of its value."""
     return fma(fill16(_TWO), sigmoid16(x * fill16(_TWO)), fill16(-_ONE))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gait._compile import compiled
+from gait._compile import kernel
 from gait._lanes import each16, fill4, fill16, fma, larger, load16, store
 from gait.runtime.network_pack import NARROW, WIDE, Floats
 
@@ -15,7 +15,7 @@ _F1 = "float32[::1]"
 _ZERO = np.float32(0.0)
 
 
-@compiled(f"void({_F1}, int64, {_F1}, int64, int64, int64, {_F1}, int64)")
+@kernel(f"void({_F1}, int64, {_F1}, int64, int64, int64, {_F1}, int64)")
 def add_narrow(weights: Floats, w: int, x: Floats, i: int, stride: int, columns: int, out: Floats, o: int) -> None:
     """out[o : o + 32] += a block of 32 rows times every `stride`-th number of x from i on."""
     a, b = load16(out, o), load16(out, o + 16)
@@ -29,7 +29,7 @@ def add_narrow(weights: Floats, w: int, x: Floats, i: int, stride: int, columns:
     store(out, o + 16, b)
 
 
-@compiled(f"void({_F1}, int64, {_F1}, int64, int64, {_F1}, int64)")
+@kernel(f"void({_F1}, int64, {_F1}, int64, int64, {_F1}, int64)")
 def add_wide(weights: Floats, w: int, x: Floats, i: int, columns: int, out: Floats, o: int) -> None:
     """out[o : o + 64] += a block of 64 rows times x[i : i + columns]."""
     a, b, c, d = load16(out, o), load16(out, o + 16), load16(out, o + 32), load16(out, o + 48)
@@ -46,21 +46,21 @@ def add_wide(weights: Floats, w: int, x: Floats, i: int, columns: int, out: Floa
     store(out, o + 48, d)
 
 
-@compiled(f"void({_F1}, int64, {_F1}, int64, int64)")
+@kernel(f"void({_F1}, int64, {_F1}, int64, int64)")
 def copy_lanes(source: Floats, i: int, out: Floats, o: int, count: int) -> None:
     """A multiple of 16 numbers."""
     for k in range(0, count, 16):
         store(out, o + k, load16(source, i + k))
 
 
-@compiled(f"void({_F1}, int64, int64)")
+@kernel(f"void({_F1}, int64, int64)")
 def clear_lanes(out: Floats, o: int, count: int) -> None:
     """A multiple of 4 numbers."""
     for k in range(0, count, 4):
         store(out, o + k, fill4(_ZERO))
 
 
-@compiled(f"void({_F1}, int64, {_F1}, int64, int64, {_F1}, int64, int64)")
+@kernel(f"void({_F1}, int64, {_F1}, int64, int64, {_F1}, int64, int64)")
 def dense(weights: Floats, w: int, x: Floats, i: int, columns: int, out: Floats, o: int, rows: int) -> None:
     """out[o : o + rows] = offset + matrix times x[i : i + columns], in blocks of 64 rows, offsets first."""
     for row in range(o, o + rows, WIDE):
@@ -69,7 +69,7 @@ def dense(weights: Floats, w: int, x: Floats, i: int, columns: int, out: Floats,
         w += WIDE * (1 + columns)
 
 
-@compiled(f"void({_F1}, int64, {_F1}, int64, {_F1}, int64, int64, int64, {_F1}, int64, int64, float32)")
+@kernel(f"void({_F1}, int64, {_F1}, int64, {_F1}, int64, int64, int64, {_F1}, int64, int64, float32)")
 def dense_four(
     begin: Floats, b: int, weights: Floats, w: int, x: Floats, i: int, i_step: int, columns: int,
     out: Floats, o: int, o_step: int, least: np.float32,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gait._compile import compiled, types
+from gait._compile import kernel, types
 from gait.arrays import Array, BoolArray
 from gait.health import FIRST_LEG, Health
 from gait.robots import Robot
@@ -137,7 +137,7 @@ CLEAN = types.typeof(Clean(_ROW, _ROW, _ROW, _ROW, _ROW, _TABLE, _ROW, _ROW, _RO
 _V = types.float64[::1]
 
 
-@compiled(types.int64(BOUNDS, CLEAN, _V))
+@kernel(types.int64(BOUNDS, CLEAN, _V))
 def _admit_imu(bounds: Bounds, clean: Clean, row: Array) -> int:
     """Keep gyro and accelerometer if they can be true; returns health bits."""
     total = worst = 0.0
@@ -156,7 +156,7 @@ def _admit_imu(bounds: Bounds, clean: Clean, row: Array) -> int:
     return 0
 
 
-@compiled(types.void(BOUNDS, CLEAN, _V, types.int64))
+@kernel(types.void(BOUNDS, CLEAN, _V, types.int64))
 def _admit_leg(bounds: Bounds, clean: Clean, row: Array, leg: int) -> None:
     """Keep the joints of a leg if they can be true, and say in `clean.ok` whether the leg can be used."""
     joints = clean.q.size
@@ -189,7 +189,7 @@ def _admit_leg(bounds: Bounds, clean: Clean, row: Array, leg: int) -> None:
         clean.known[2 + leg] = True
 
 
-@compiled(types.types.UniTuple(types.int64, 2)(BOUNDS, CLEAN, _V))
+@kernel(types.types.UniTuple(types.int64, 2)(BOUNDS, CLEAN, _V))
 def admit(bounds: Bounds, clean: Clean, row: Array) -> tuple[int, int]:
     """Judge a row and take over what is good of it.
 

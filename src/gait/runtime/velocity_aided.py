@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from gait._compile import RUNTIME, compiled, types
+from gait._compile import RUNTIME, kernel, types
 from gait.arrays import Array, BoolArray, IntArray
 from gait.filters import output
 from gait.filters.start import align, start_covariance
@@ -54,7 +54,7 @@ _F, _F2, _S, _I, _B = "float64[::1]", "float64[:, ::1]", "float32[::1]", "int64[
 _ALL = f"{_F}, {_S}, {_I}, {_B}"
 
 
-@compiled(f"void({_ALL}, float64, boolean, boolean)")
+@kernel(f"void({_ALL}, float64, boolean, boolean)")
 def _advance(
     floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, dt: float, blind: bool, struck: bool
 ) -> None:
@@ -86,13 +86,13 @@ def _advance(
     )  # fmt: skip
 
 
-@compiled(ROOM(types.float64[::1], types.int64[::1]))
+@kernel(ROOM(types.float64[::1], types.int64[::1]))
 def _room(floats: Array, ints: IntArray) -> LegRoom:
     """What only `gait-legs` keeps."""
     return room_in(floats, ints[at.ROOM], ints[at.LEGS], floats[at.MOUNT : at.MOUNT + 9].reshape(3, 3))
 
 
-@compiled(f"void({_ALL}, {_S})")
+@kernel(f"void({_ALL}, {_S})")
 def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> None:
     """Make what the network says a measurement of base_link's velocity with its variances."""
     measured = floats[at.SCRATCH + 32 : at.SCRATCH + 32 + MEASURED]
@@ -113,7 +113,7 @@ def _weigh(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, pr
     )  # fmt: skip
 
 
-@compiled(f"boolean({_ALL}, {_S})")
+@kernel(f"boolean({_ALL}, {_S})")
 def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, predicted: Singles) -> bool:
     """Give the filter what the network says: the velocity of base_link, moved to the IMU and into its axes."""
     _weigh(floats, singles, ints, flags, predicted)
@@ -145,7 +145,7 @@ def _correct(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     return correct_velocity(turn, x, bias, cov, flags[0:0], work, slots, velocity, noise)
 
 
-@compiled(f"void({_ALL}, {_S}, float64)")
+@kernel(f"void({_ALL}, {_S}, float64)")
 def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, features: Singles, part: float) -> None:
     """Features and tokens at a moment between the last sample (part 0) and this one (part 1)."""
     count, legs, tokens = ints[at.FEATURES], ints[at.LEGS], ints[at.TOKENS]
@@ -163,7 +163,7 @@ def _mix(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, feat
             seen[2 + leg] = clean.ok[leg]
 
 
-@compiled(f"int64({_ALL}, {_F})")
+@kernel(f"int64({_ALL}, {_F})")
 def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, row: Array) -> int:
     """The features of the clean sample; those of the one before move back a place. Returns health bits."""
     count, legs = ints[at.FEATURES], ints[at.LEGS]
@@ -182,7 +182,7 @@ def _gather(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, r
     return 0
 
 
-@compiled(f"void({_ALL}, float64, float64)")
+@kernel(f"void({_ALL}, float64, float64)")
 def _predict(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, part: float, moment: float) -> None:
     """One step of the network in use at a moment between the last sample (part 0) and this one (part 1)."""
     n, start, count = at.NETWORK + (5 if flags[at.SPARE] else 0), ints[at.SAMPLES], ints[at.FEATURES]
@@ -202,7 +202,7 @@ def _predict(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, 
     )  # fmt: skip
 
 
-@compiled(f"void({_ALL})")
+@kernel(f"void({_ALL})")
 def _forget(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -> None:
     """The memory of the network in use ends here: it knows only samples that follow each other."""
     n = at.NETWORK + (5 if flags[at.SPARE] else 0)
@@ -216,7 +216,7 @@ def _forget(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray) -
         flags[i] = False
 
 
-@compiled(f"void({_ALL}, boolean, float64)")
+@kernel(f"void({_ALL}, boolean, float64)")
 def _choose(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, whole: bool, dt: float) -> None:
     """Change to the network that was trained with a leg hidden while one is out of use, and back."""
     floats[at.BROKEN] = 0.0 if whole else floats[at.BROKEN] + dt
@@ -227,7 +227,7 @@ def _choose(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, w
         _forget(floats, singles, ints, flags)
 
 
-@compiled(f"int64({_ALL}, {_F}, int64, int64)")
+@kernel(f"int64({_ALL}, {_F}, int64, int64)")
 def _step(
     floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, row: Array, verdict: int, bits: int
 ) -> int:
@@ -295,7 +295,7 @@ def _step(
     return bits
 
 
-@compiled(f"boolean({_F})")
+@kernel(f"boolean({_F})")
 def _recover(floats: Array) -> bool:
     """See that the state is one; if it is not, go back to the last good pose and begin again. True if it had to."""
     x, cov = floats[at.X : at.X + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
@@ -327,7 +327,7 @@ def _recover(floats: Array) -> bool:
     return True
 
 
-@compiled(f"void({_ALL}, {_F2}, {_F2})")
+@kernel(f"void({_ALL}, {_F2}, {_F2})")
 def run_rows(floats: Array, singles: Singles, ints: IntArray, flags: BoolArray, rows: Array, out: Array) -> None:
     """Take rows of samples (N, W) in turn, and write a row (N, O) for each."""
     legs, count = ints[at.LEGS], ints[at.FEATURES]
