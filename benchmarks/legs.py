@@ -166,8 +166,9 @@ def ablation(walks: Walks) -> tuple[str, list[Row]]:
     """The table of variants, and its rows."""
     lines, rows = [], []
     for method in ("iekf", "iekf-sr"):
-        found = [measure("go1", method, logs) for logs in walks.values()]
-        lines.append([f"({method})", *(f"{one.rmse:.4f}" for one in found)])
+        for words, noise in ((method, ProcessNoise()), (f"{method}, the IMU believed as by gait-legs", LEGS_NOISE)):
+            found = [measure("go1", method, logs, noise=noise) for logs in walks.values()]
+            lines.append([f"({words})", *(one.text for one in found)])
     for variant in VARIANTS:
         if not variant.weights.exists():
             print(f"not trained yet: {variant.name}", file=sys.stderr)
