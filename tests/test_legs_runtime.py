@@ -197,7 +197,8 @@ def fused(
         weight = np.concatenate([1.0 / r[:, 0], 1.0 / r[:, 1]])
         information = (A.T * weight) @ A
         off = np.linalg.solve(information, (A.T * weight) @ np.concatenate([z[:, 0], z[:, 1]]))[2]
-        ekf.correct_gyro_bias(R_bi[2], off, 9.0 * np.linalg.inv(information)[2, 2])
+        uneven = 1.5**2 + 3.0**2 * (w @ w) + 0.3**2 * (a @ a)
+        ekf.correct_gyro_bias(R_bi[2], off, uneven * np.linalg.inv(information)[2, 2])
         ekf.correct_velocity(R_bi.T @ (mean + d * a + np.cross(w, arm)), R_bi.T @ np.diag(1.0 / s) @ R_bi)
         w, base = R_bi @ (log.gyro[k] - ekf.gyro_bias), ekf.R @ R_bi.T
         rows.append([base.T @ ekf.v - np.cross(w, arm), mean, -0.5 * np.log(s)])
@@ -467,8 +468,10 @@ def test_legs_tell_the_bias_about_the_vertical() -> None:
     said = sure(-np.cross(bias, hips))
     measured = fused_at_rest(said, settings)
     assert measured[6] == pytest.approx(0.02, rel=1e-5) and measured[:3] == pytest.approx(np.zeros(3), abs=1e-9)
-    spread = np.exp(-4.0) * 9.0 / np.square(hips[:, :2]).sum()
+    spread = np.exp(-4.0) * 1.5**2 / np.square(hips[:, :2]).sum()
     assert measured[7] == pytest.approx(spread, rel=1e-5)
+    # A body that is pushed tells less of it.
+    assert fused_at_rest(said, settings, force=5.0)[7] == pytest.approx(spread * 2.0, rel=1e-5)
     known = fused_at_rest(said, settings, bias=0.02)
     assert known[6] == pytest.approx(0.0, abs=1e-8) and np.abs(known[:3]).max() < 1e-8
     # One leg alone cannot tell turning from moving.

@@ -80,7 +80,9 @@ def _robot(robot: Robot, forces: bool) -> str:
         "LEG_FACTOR": options.leg_inflation**2,
         "INSTANT_FACTOR": INSTANT**2,
         "DELAY_FACTOR": (options.joint_delay_std / INSTANT) ** 2,
-        "TURNING_FACTOR": TURNING**2,
+        "TURNING_ALWAYS": TURNING[0] ** 2,
+        "TURNING_BY_RATE": TURNING[1] ** 2,
+        "TURNING_BY_CHANGE": TURNING[2] ** 2,
         "LEG_GUARD": options.leg_guard**2,
         "LEAST_TURNING": LEAST,
     }

@@ -21,9 +21,10 @@ from gait.runtime.buffers import Singles
 
 INSTANT = 1.0 / 7.0
 """Standard deviation of a leg in a single sample, relative to what a filter may believe of errors that last."""
-TURNING = 3.0
-"""Factor on the standard deviation of what the differences between legs say about turning. The filter allows for errors
-that last as long as a step; those of joint zeros and link lengths stay."""
+TURNING = (1.5, 3.0, 0.3)
+"""Factors on the standard deviation of what the differences between legs say about turning: always, for each rad/s that
+the body turns and for each m/s^2 that it accelerates; squares add up. The filter allows for errors that last as long as
+a step; those of joint zeros and link lengths stay, and legs that are late differ the more the less even the motion."""
 MEASURED = 8
 """Numbers of a measurement."""
 SETTINGS = 5
@@ -34,12 +35,16 @@ WORK = 24
 _V, _M, _S, _B = types.float64[::1], types.float64[:, ::1], types.float32[::1], types.boolean[::1]
 
 
-@kernel(types.void(_M, _M, _M, _M, _M, _V, _V, _V, types.float64, _V))
+@kernel(types.float64(_M, _M, _M, _M, _M, _V, _V, _V, types.float64, _V))
 def _believed(
     turn: Array, x: Array, bias: Array, cov: Array, mount: Array, arm: Array, gyro: Array, accel: Array,
     gravity: float, work: Array,
-) -> None:  # fmt: skip
-    """Where the filter believes to be, in the axes of the base: velocity, its variances and its rate of change (9,)."""
+) -> float:  # fmt: skip
+    """Where the filter believes to be, in the axes of the base: velocity, its variances and its rate of change (9,).
+
+    Returns:
+        How little such a motion lets legs tell of turning: the factor of `TURNING` on their variance.
+    """
     axes = work[9:18].reshape(3, 3)
     velocity, variance, change = work[0:3], work[3:6], work[6:9]
     w0 = w1 = w2 = 0.0
@@ -65,6 +70,10 @@ def _believed(
     change[0] -= w1 * velocity[2] - w2 * velocity[1]
     change[1] -= w2 * velocity[0] - w0 * velocity[2]
     change[2] -= w0 * velocity[1] - w1 * velocity[0]
+    pushed = change[0] * change[0] + change[1] * change[1] + change[2] * change[2]
+    turned = w0 * w0 + w1 * w1 + w2 * w2
+    factor: float = TURNING[0] * TURNING[0] + TURNING[1] * TURNING[1] * turned + TURNING[2] * TURNING[2] * pushed
+    return factor
 
 
 @kernel(types.void(BODY, _M, _V, _S, _B, _V, _V))
@@ -94,8 +103,8 @@ def _heard(
         velocity[2] = np.float64(said[6 * leg + 2]) + (b0 * foot[1] - b1 * foot[0])
 
 
-@kernel(types.void(_B, _V, _V, _V, _V))
-def _turning(seen: BoolArray, legs: Array, worth: Array, mean: Array, measured: Array) -> None:
+@kernel(types.void(_B, _V, _V, _V, types.float64, _V))
+def _turning(seen: BoolArray, legs: Array, worth: Array, mean: Array, factor: float, measured: Array) -> None:
     """What the gyro's bias about z is beyond the known one, by the differences between legs, and its variance.
 
     A bias that is off by e moves what a leg at p measures by e (p_y, -p_x). How legs move on average goes to the
@@ -119,7 +128,7 @@ def _turning(seen: BoolArray, legs: Array, worth: Array, mean: Array, measured: 
     if known * LEAST < 1.0:
         measured[6], measured[7] = 0.0, 0.0
         return
-    measured[6], measured[7] = told / known, TURNING * TURNING / known
+    measured[6], measured[7] = told / known, factor / known
 
 
 @kernel(types.void(_M, _M, _M, _M, BODY, _V, _V, _V, types.float64, _V, _S, _B, _V, _V, _V, _S))
@@ -147,7 +156,7 @@ def fuse_legs(
             bias about z is larger than the filter believes, and the variance of that, or 0 (MEASURED,).
         predicted: becomes velocity (3) and log-std (3), before the delay.
     """
-    _believed(turn, x, bias, cov, body.mount, arm, gyro, accel, gravity, work)
+    factor = _believed(turn, x, bias, cov, body.mount, arm, gyro, accel, gravity, work)
     velocity, variance, change, worth, summed = work[0:3], work[3:6], work[6:9], work[18:21], work[21:24]
     legs = work[WORK:]
     _heard(body, bias, features, said, seen, settings, legs)
@@ -171,4 +180,4 @@ def fuse_legs(
         summed[j] /= worth[j]
         predicted[j], predicted[3 + j] = summed[j], -0.5 * math.log(worth[j])
         measured[j], measured[3 + j] = summed[j] + settings[3] * change[j], 1.0 / worth[j]
-    _turning(seen, legs, worth, summed, measured)
+    _turning(seen, legs, worth, summed, factor, measured)
