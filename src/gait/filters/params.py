@@ -34,7 +34,8 @@ class ProcessNoise:
     """Random walk of the accelerometer bias, m/s^3/sqrt(Hz)."""
     accel_share: float = 0.0
     """What joins `accel` while the body accelerates, for each m/s^2 of it, 1/sqrt(Hz); variances add up. An IMU that is
-    turned, scaled, late or held for a sample errs the more the harder it is pushed."""
+    turned, scaled, late or held for a sample errs the more the harder it is pushed. An estimator takes it for samples
+    at its network's rate, and more for slower ones."""
 
     @property
     def densities(self) -> Array:

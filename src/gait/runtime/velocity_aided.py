@@ -60,15 +60,23 @@ def _advance(
 ) -> None:
     """Carry the filter over `dt` seconds: by the IMU, or blindly, with the velocity held and less and less sure.
 
-    A body that was struck so hard that the IMU could not tell has been accelerated by more than its range.
+    A body that was struck so hard that the IMU could not tell has been accelerated by more than its range. A sample
+    that stands for longer than those of the network says less of what happened in between: what a step is off by
+    goes with the square of its length, and its density with the power of 3/2.
     """
     turn, x = floats[at.R : at.R + 9].reshape(3, 3), floats[at.X : at.X + 6].reshape(2, 3)
     bias, cov = floats[at.B : at.B + 6].reshape(2, 3), floats[at.P : at.P + 225].reshape(15, 15)
     work, slots = floats[at.WORK : at.WORK + 450].reshape(5, 6, 15), ints[at.SLOTS : at.SLOTS + 12].reshape(6, 2)
-    settings = floats[at.SETTINGS : at.SETTINGS + 10]
+    settings = floats[at.SETTINGS : at.SETTINGS + 12]
     noise = settings[0:5]
     clean = clean_in(floats, flags, at.GUARD, ints[at.LEGS])
     gyro, accel = clean.gyro, clean.accel
+    if not blind and settings[4] > 0.0 and clean.clock[DT] > settings[10] + settings[11]:
+        slow = clean.clock[DT] / settings[10]
+        noise = floats[at.SCRATCH + 6 : at.SCRATCH + 11]
+        for i in range(4):
+            noise[i] = settings[i]
+        noise[4] = settings[4] * slow * math.sqrt(slow)
     if blind:
         gyro, accel = floats[at.SCRATCH : at.SCRATCH + 3], floats[at.SCRATCH + 3 : at.SCRATCH + 6]
         noise = floats[at.SCRATCH + 6 : at.SCRATCH + 11]
