@@ -1,6 +1,6 @@
 """Does the robot stay up when an estimator, and not the truth, feeds its walking controller?
 
-    python benchmarks/closed_loop.py                                  # truth, gait-legs, gait and iekf; half an hour
+    python benchmarks/closed_loop.py                                  # truth, gait-legs, gait and iekf; a quarter of an hour
     python benchmarks/closed_loop.py --methods model.safetensors --courses "trot on rubber"
     python benchmarks/closed_loop.py --write                          # and write the section of docs/legs.md
 
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["truth", "gait-legs", "gait", "iekf"], help="or model files")
     parser.add_argument("--courses", nargs="+", default=list(COURSES), choices=list(COURSES))
     parser.add_argument("--seed", type=int, default=71001, help="not one of the benchmark's, 61001 to 63001")
-    parser.add_argument("--runs", type=int, default=3, help="walks of each method on each course")
+    parser.add_argument("--runs", type=int, default=8, help="walks of each method on each course")
     parser.add_argument("--json", action="store_true", help="print rows for machines")
     parser.add_argument("--write", action="store_true", help="write the section of docs/legs.md")
     options = parser.parse_args()
