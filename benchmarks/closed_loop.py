@@ -1,6 +1,6 @@
 """Does the robot stay up when an estimator, and not the truth, feeds its walking controller?
 
-    python benchmarks/closed_loop.py                                  # truth, gait-legs, gait and iekf; a quarter of an hour
+    python benchmarks/closed_loop.py                                  # truth, gait-legs, gait and iekf; 15 minutes
     python benchmarks/closed_loop.py --methods model.safetensors --courses "trot on rubber"
     python benchmarks/closed_loop.py --write                          # and write the section of docs/legs.md
 
