@@ -64,6 +64,7 @@ def make_trace(log: Log, method: str, rank: int) -> Trace:
         predicted=log.vel_b + 2.0 * off if learned else None,
         predicted_std=std * (1.0 + rank) if learned else None,
         attention=attention if method == "gait" else None,
+        leg_std=attention[:, 2:] + 0.1 if method == "gait-legs" else None,
     )
 
 
@@ -270,6 +271,16 @@ def test_a_walk_without_contacts_feet_or_attention_has_the_other_figures() -> No
     check_shapes(charts)
     looked = by_name(walk_charts(make_study(("short",), ("gait",), log)))["short-0-attention"]
     assert len(looked.panels) == 4 and not any(panel.shades for panel in looked.panels)
+
+
+def test_how_far_each_leg_is_believed_stands_before_its_contacts() -> None:
+    study = make_study(("a",), ("iekf", "gait-legs"))
+    legs = by_name(walk_charts(study))["a-0-legs"]
+    check_shapes([legs])
+    log = study.walks[0].log.reorder(study.walks[0].log.robot)
+    for i, (leg, panel) in enumerate(zip(log.leg_names, legs.panels, strict=True)):
+        assert panel.y_label == f"{leg} (m/s)" and panel.log_y and len(panel.shades) == 1
+        assert panel.series[0].y == pytest.approx(0.12 + 0.01 * i + 0.001 * np.asarray(panel.series[0].x))
 
 
 def test_a_way_from_elsewhere_is_laid_on_the_true_one() -> None:

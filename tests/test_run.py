@@ -82,7 +82,8 @@ def test_without_truth_the_start_is_said_and_nothing_is_told_of_accuracy(
     expected = Estimator.load("go1").run(blind, "gravity")
     assert np.array_equal(Trajectory.load("here/trajectory.csv").pos_w, expected.pos_w)
     page = Path("here/report.html").read_text(encoding="utf-8")
-    assert "How sure the filter is" in page and "taken to begin at rest" in page
+    for words in ("How sure the filter is", "taken to begin at rest", "How far each leg is believed"):
+        assert words in page, words
     assert "no ground truth" in fails(capsys, "run", path, "--start", "truth")
 
 

@@ -13,8 +13,8 @@ from gait.benchmark.courses import TERRAINS, TRANSITION, UNSEEN, Walk
 from gait.benchmark.pieces import (
     AXES,
     TIME,
+    attention_panels,
     ground_panel,
-    leg_panels,
     line,
     looking,
     pooled,
@@ -107,7 +107,7 @@ def attention_legs(study: Study) -> Chart | None:
         "Attention on each leg through a change from trot to bound",
         "Share of the attention of gait that goes to each leg, summed over the history, and when its foot truly"
         " touches the ground. In a trot, diagonal pairs rise together; in a bound, front and rear pairs.",
-        leg_panels(walk, trace, rows, marks),
+        attention_panels(walk, trace, rows, marks),
         share_y=True,
     )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from gait.arrays import Array, BoolArray, IntArray
-from gait.benchmark.chart import COLOURS, Panel, Series, Shade
+from gait.benchmark.chart import COLOURS, Chart, Panel, Series, Shade
 from gait.benchmark.courses import Walk
 from gait.benchmark.study import Study, Trace
 
@@ -86,16 +87,41 @@ def looking(study: Study, walk: Walk) -> Trace | None:
     return next((trace for trace in traces_of(study, walk).values() if trace.attention is not None), None)
 
 
-def leg_panels(walk: Walk, trace: Trace, rows: slice, marks: tuple[tuple[float, str], ...] = ()) -> tuple[Panel, ...]:
+def judging(traces: Iterable[Trace]) -> Trace | None:
+    """The trace of whoever says how far to believe each leg."""
+    return next((trace for trace in traces if trace.leg_std is not None), None)
+
+
+def attention_panels(
+    walk: Walk, trace: Trace, rows: slice, marks: tuple[tuple[float, str], ...] = ()
+) -> tuple[Panel, ...]:
     """The attention on each leg, and when it stands."""
     assert trace.attention is not None
-    # The tokens are in the robot's order, whatever that of the log.
-    log, t = walk.log.reorder(walk.log.robot), trace.t[rows]
+    return _leg_panels(walk, "attention", "share", "gait", trace.t, trace.attention[:, 2:], rows, marks)
+
+
+def belief_chart(name: str, title: str, walk: Walk, trace: Trace, rows: slice) -> Chart:
+    """How far `gait-legs` believes each leg, and when it stands."""
+    assert trace.leg_std is not None
+    panels = _leg_panels(walk, "standard deviation", "m/s", "gait-legs", trace.t, trace.leg_std, rows)
+    words = (
+        "Standard deviation that gait-legs claims for the body velocity by each leg, and where it is known when its"
+        " foot touches the ground: a few seconds in the middle. A foot that stands is low, one in the air high."
+    )
+    return Chart(name, title, words, tuple(replace(panel, log_y=True) for panel in panels), share_y=True)
+
+
+def _leg_panels(
+    walk: Walk, what: str, unit: str, method: str, t: Array, values: Array, rows: slice,
+    marks: tuple[tuple[float, str], ...] = (),
+) -> tuple[Panel, ...]:  # fmt: skip
+    # Values are in the robot's order, whatever that of the log.
+    log = walk.log.reorder(walk.log.robot)
     panels = []
     for i, leg in enumerate(log.leg_names):
-        shades = () if log.contact is None else (shade("on the ground", t, log.contact[rows, i]),)
-        share = line("attention", t, trace.attention[rows, 2 + i], colour=COLOURS["gait"])
-        panels.append(Panel((share,), TIME, f"{leg} (share)", shades, marks))
+        shades = () if log.contact is None else (shade("on the ground", t[rows], log.contact[rows, i]),)
+        one = line(what, t[rows], values[rows, i], colour=COLOURS[method])
+        panels.append(Panel((one,), TIME, f"{leg} ({unit})", shades, marks))
     return tuple(panels)
 
 

@@ -18,9 +18,11 @@ from gait.arrays import Array, BoolArray
 from gait.benchmark.courses import Progress, Walk
 from gait.benchmark.scores import Ground, Score, score
 from gait.errors import GaitError
-from gait.estimator import METHODS, Estimator
+from gait.estimator import METHODS, Details, Estimator
 from gait.filters.params import BASELINES
+from gait.log import Log
 from gait.nets.model import model_names
+from gait.trajectory import Trajectory
 
 TRAINED_ON_OTHERS = {"bound-pace-pronk": ("trot",), "pace-pronk": ("trot", "bound")}
 """The two further training sets of Table III, as the names of weights have them, and the courses they are tested on."""
@@ -93,6 +95,33 @@ class Trace:
     """(N, 3), m/s."""
     attention: Array | None = None
     """Share of each token, summed over the history (N, tokens): gyro, accelerometer, legs."""
+    leg_std: Array | None = None
+    """Standard deviation that `gait-legs` claims of the velocity by each leg, rms over axes (N, L), m/s."""
+
+    @staticmethod
+    def of(log: Log, trajectory: Trajectory, says: Details | None, looks: Details | None) -> Trace:
+        """What figures need of a run.
+
+        Args:
+            log: what was estimated.
+            trajectory: the estimate.
+            says: with what the network says by itself, if that is to be shown.
+            looks: with where it looks, if it can say so.
+        """
+        assert trajectory.vel_cov is not None
+        predicted, sigma = (None, None) if says is None else says.predicted
+        attention, legs = (None, None) if looks is None else (looks.attention, looks.legs)
+        by_token = attention is not None and legs is None and attention.shape[2] == len(log.leg_names) + 2
+        return Trace(
+            t=log.t - log.t[0],
+            vel_b=trajectory.vel_b,
+            pos_w=trajectory.pos_w,
+            std=np.sqrt(np.maximum(np.einsum("nii->ni", trajectory.vel_cov), 0.0)),
+            predicted=predicted,
+            predicted_std=sigma,
+            attention=attention.sum(1) if attention is not None and by_token else None,
+            leg_std=None if legs is None else np.sqrt(np.square(legs[1]).mean(2)),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,24 +253,14 @@ def run_entrant(
     one = Score(walk.course, walk.run, entrant.method, entrant.seed, *result)
     if not shown:
         return one, None
-    assert trajectory.vel_cov is not None
-    predicted, sigma = details.predicted
-    return one, Trace(
-        t=log.t - log.t[0],
-        vel_b=trajectory.vel_b,
-        pos_w=trajectory.pos_w,
-        std=np.sqrt(np.einsum("nii->ni", trajectory.vel_cov)),
-        predicted=predicted if judges else None,
-        predicted_std=sigma if judges else None,
-        attention=_attention(entrant, walk, start) if entrant.method == "gait" else None,
-    )
+    looks = _looks(entrant, walk, start) if entrant.method == "gait" or estimator.by_leg else None
+    return one, Trace.of(log, trajectory, details if judges else None, looks)
 
 
-def _attention(entrant: Entrant, walk: Walk, start: str) -> Array | None:
+def _looks(entrant: Entrant, walk: Walk, start: str) -> Details:
     # Once more, and not timed: looking costs time.
     estimator = Estimator.load(walk.log.robot, entrant.weights, attention=True)
-    attention = estimator.run_with_details(walk.log, start)[1].attention
-    return None if attention is None else attention.sum(1)
+    return estimator.run_with_details(walk.log, start)[1]
 
 
 def _ground(walk: Walk, load: Loader, start: str) -> Ground:

@@ -7,7 +7,18 @@ import numpy as np
 from gait.arrays import Array
 from gait.benchmark.chart import Chart, Panel
 from gait.benchmark.courses import Walk
-from gait.benchmark.pieces import AXES, TIME, ground_panel, leg_panels, line, looking, traces_of, window
+from gait.benchmark.pieces import (
+    AXES,
+    TIME,
+    attention_panels,
+    belief_chart,
+    ground_panel,
+    judging,
+    line,
+    looking,
+    traces_of,
+    window,
+)
 from gait.benchmark.study import Study, Trace
 from gait.evaluate import align
 from gait.log import Log
@@ -21,10 +32,10 @@ SAME_PLACE = 0.01
 
 
 def walk_charts(study: Study) -> list[Chart]:
-    """Figures of any walks with truth: velocity, error, the way from above, and attention where there is any.
+    """Figures of any walks with truth: velocity, error, the way from above, attention, trust in legs.
 
-    Named `WALK-velocity`, `WALK-strides` (a few seconds of a long walk), `WALK-error`, `WALK-from-above` and
-    `WALK-attention`. They show the velocity that the filter gives.
+    Named `WALK-velocity`, `WALK-strides` (a few seconds of a long walk), `WALK-error`, `WALK-from-above`,
+    `WALK-attention` and `WALK-legs`. They show the velocity that the filter gives.
     """
     return [chart for walk in study.walks if traces_of(study, walk) for chart in _walk(study, walk)]
 
@@ -57,10 +68,13 @@ def _walk(study: Study, walk: Walk) -> list[Chart]:
                 f"{walk.name}: attention on each leg",
                 "Share of the attention of gait that goes to each leg, summed over the history, and where it is known"
                 " when its foot touches the ground: a few seconds in the middle of the walk.",
-                leg_panels(walk, attentive, middle),
+                attention_panels(walk, attentive, middle),
                 share_y=True,
             )
         )
+    if (judge := judging(traces.values())) is not None:
+        title = f"{walk.name}: how far each leg is believed"
+        charts.append(belief_chart(f"{name}-legs", title, walk, judge, middle))
     return charts
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gait.benchmark.chart import Chart, Panel, Series
 from gait.benchmark.courses import Walk
-from gait.benchmark.pieces import AXES, TIME, leg_panels, line, path, window
+from gait.benchmark.pieces import AXES, TIME, attention_panels, belief_chart, line, path, window
 from gait.benchmark.report import write_report
 from gait.benchmark.scores import Ground, Score, score
 from gait.benchmark.study import Study, Trace
@@ -43,7 +43,8 @@ def write_run_report(
         seconds: how long the estimate took.
         facts: what made it.
     """
-    trace = trace_of(log, trajectory, details)
+    learned = bool(np.isfinite(details.predicted[0]).any())
+    trace = Trace.of(log, trajectory, details if learned else None, details)
     if not log.has_truth:
         write_report(file, title, summary, [], charts_without_truth(log, trace, trajectory.source), facts)
         return
@@ -56,26 +57,8 @@ def write_run_report(
     write_report(file, title, summary, [walk_table(study, title="Accuracy")], charts, facts)
 
 
-def trace_of(log: Log, trajectory: Trajectory, details: Details) -> Trace:
-    """What charts need of a run."""
-    assert trajectory.vel_cov is not None
-    predicted, sigma = details.predicted
-    learned = bool(np.isfinite(predicted).any())
-    attention = details.attention
-    legs = attention is not None and attention.shape[2] == len(log.leg_names) + 2
-    return Trace(
-        t=log.t - log.t[0],
-        vel_b=trajectory.vel_b,
-        pos_w=trajectory.pos_w,
-        std=np.sqrt(np.maximum(np.einsum("nii->ni", trajectory.vel_cov), 0.0)),
-        predicted=predicted if learned else None,
-        predicted_std=sigma if learned else None,
-        attention=attention.sum(1) if attention is not None and legs else None,
-    )
-
-
 def charts_without_truth(log: Log, trace: Trace, method: str) -> list[Chart]:
-    """Velocity with its band, closely and whole; the way from above; how sure the filter is; attention."""
+    """Velocity with its band, closely and whole; the way from above; how sure the filter is; attention; legs."""
     whole = slice(None)
     middle = window(trace.t, float(trace.t[-1] - STRIDES) / 2.0, STRIDES)
     band = "The band is two standard deviations to either side."
@@ -98,8 +81,10 @@ def charts_without_truth(log: Log, trace: Trace, method: str) -> list[Chart]:
             f"Share of the attention of {method} that goes to each leg, summed over the history: a few seconds in the"
             " middle."
         )
-        panels = leg_panels(Walk("walk", 0, log, 0), trace, middle)
+        panels = attention_panels(Walk("walk", 0, log, 0), trace, middle)
         charts.append(Chart("attention", "Attention on each leg", words, panels, share_y=True))
+    if trace.leg_std is not None:
+        charts.append(belief_chart("legs", "How far each leg is believed", Walk("walk", 0, log, 0), trace, middle))
     return charts
 
 
