@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -433,3 +434,49 @@ def test_without_targets_other_weights_are_taken(log: Log) -> None:
     states = [estimator.update(row) for row in without.rows()]
     assert np.array_equal([state.vel_w for state in states], trajectory.vel_w)
     assert not np.array_equal(estimator.run(log).vel_w, trajectory.vel_w)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (lambda: ProcessNoise(accel=-1.0), "ProcessNoise.accel is -1: give a finite number from 0 to 10000"),
+        (lambda: ProcessNoise(gyro=np.nan), "gyro is nan: give a finite number"),
+        (lambda: ProcessNoise(gyro="0.1"), "gyro is '0.1': give a number"),  # type: ignore[arg-type]
+        (lambda: Prior(yaw=1e9), "Prior.yaw is 1e.09"),
+        (lambda: Options(gravity=0.0), "gravity is 0: give a finite number from -100 to -0.1"),
+        (lambda: Options(inflation=0.0), "inflation is 0: give a finite number of at least 1e-06"),
+        (lambda: Options(joint_delay=4.0), "joint_delay is 4: give a finite number from 0 to 0.1"),
+        (lambda: Options(exact_mean="yes"), "exact_mean is 'yes': give True or False"),  # type: ignore[arg-type]
+        (lambda: Options(max_gap=True), "max_gap is True: give a number"),
+    ],
+    ids=range(9),
+)
+def test_settings_that_no_filter_can_live_with_are_refused(settings: Callable[[], object], words: str) -> None:
+    with pytest.raises(GaitError, match=words):
+        settings()
+
+
+def test_mistakes_of_the_program_are_told_in_every_call(log: Log) -> None:
+    """Not in the first one alone: numpy would make three numbers of one, and nothing would keep the last ones."""
+    estimator = Estimator.load("go1", "gait")
+    first, second = (row for _, row in zip(range(2), log.rows(), strict=False))
+    estimator.start_as(log, "truth")
+    estimator.update(first)
+    for name, value in (("gyro", None), ("gyro", 1.0), ("accel", [5.0]), ("q", None), ("dq", np.zeros(3))):
+        with pytest.raises(GaitError, match=f"{name} must be {len(getattr(second, name))} numbers"):
+            estimator.update(second._replace(**{name: value}))
+    for name, rubbish in (("t", "now"), ("gyro", ["a", "b", "c"])):
+        with pytest.raises(GaitError, match="a sample is made of numbers"):
+            estimator.update(second._replace(**{name: rubbish}))
+    again = Estimator.load("go1", "gait")
+    again.start_as(log, "truth")
+    again.update(first)
+    assert np.array_equal(estimator.update(second).vel_b, again.update(second).vel_b)
+
+
+def test_a_start_that_is_not_whole_is_refused() -> None:
+    estimator = Estimator.load("go1", "gait")
+    with pytest.raises(GaitError, match="give quat_wb_wxyz too"):
+        estimator.reset(vel_w=(1.0, 0.0, 0.0))
+    with pytest.raises(GaitError, match="accel must be three numbers"):
+        estimator.reset(accel="x")

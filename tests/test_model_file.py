@@ -116,7 +116,7 @@ def test_models_that_come_with_gait_are_found_by_name(tmp_path: Path, monkeypatc
     random_model("nmn").save(tmp_path / "mine.safetensors")
     assert model_names() == ["mine"]
     assert load_model("mine").architecture.kind == "nmn"
-    with pytest.raises(GaitError, match="there is no file yours"):
+    with pytest.raises(GaitError, match="there is no model yours: .*one of mine"):
         load_model("yours")
 
 

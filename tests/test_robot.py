@@ -183,6 +183,7 @@ def test_two_legs_work(tmp_path: Path) -> None:
         (lambda tree: tree["joints"].pop("kp"), "`joints` lacks the key 'kp'"),
         (lambda tree: tree["leg"].update(axes=["z", "y", "y"]), r"must be \[x, y, y\]"),
         (lambda tree: tree["leg"].update(foot_radius=-1), "must be positive"),
+        (lambda tree: tree["leg"]["offsets"].update(calf=[0, 0, 0]), "`leg.offsets.calf` must not be zero"),
         (lambda tree: tree["joints"].update(kp=[1, 2]), "must be 3 numbers"),
         (lambda tree: tree["joints"].update(lower=[9, 9, 9]), "below its joints.upper"),
         (

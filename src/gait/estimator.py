@@ -167,7 +167,8 @@ class Estimator:
         self._engine = self._full = engine
         self._less = without_targets
         self._order = _order(robot, joint_names)
-        self._width = None if joint_names is None else len(joint_names)
+        width = robot.num_joints if joint_names is None else len(joint_names)
+        self._sizes = (3, 3, width, width, width, width, robot.num_legs, robot.num_legs)
         self._attention = attention
         self._layout = Rows(robot.num_legs)
         self._parts = self._layout.parts()
@@ -233,9 +234,9 @@ class Estimator:
         self,
         *,
         quat_wb_wxyz: npt.ArrayLike | None = None,
-        vel_w: npt.ArrayLike = (0.0, 0.0, 0.0),
-        pos_w: npt.ArrayLike = (0.0, 0.0, 0.0),
-        gyro: npt.ArrayLike = (0.0, 0.0, 0.0),
+        vel_w: npt.ArrayLike | None = None,
+        pos_w: npt.ArrayLike | None = None,
+        gyro: npt.ArrayLike | None = None,
         accel: npt.ArrayLike | None = None,
     ) -> None:
         """Forget everything and start again.
@@ -245,9 +246,10 @@ class Estimator:
 
         Args:
             quat_wb_wxyz: orientation.
-            vel_w: velocity.
-            pos_w: position.
-            gyro: angular rate of that moment as the IMU measures it: the IMU is not at the base's origin.
+            vel_w: velocity, with an orientation; zero by default.
+            pos_w: position, with an orientation; the origin by default.
+            gyro: angular rate of that moment as the IMU measures it, zero by default: the IMU is not at the base's
+                origin.
             accel: specific force at rest (3,) or (N, 3), as the IMU measures it.
         """
         if quat_wb_wxyz is not None:
@@ -256,13 +258,18 @@ class Estimator:
             if not 0.99 < norm < 1.01:
                 raise GaitError(f"quat_wb_wxyz has length {norm:g}: give a rotation as a unit quaternion, w first")
             R_bi = lie.rotation_from_quat(self.robot.imu_quat_wxyz)
-            omega_b = R_bi @ _numbers(gyro, 3, "gyro")
-            R_wb = lie.rotation_from_quat(quat / norm)
-            known = (R_wb, _numbers(vel_w, 3, "vel_w"), _numbers(pos_w, 3, "pos_w"), omega_b, None)
+            still = np.zeros(3)
+            given = {"gyro": gyro, "vel_w": vel_w, "pos_w": pos_w}
+            rate, velocity, position = (
+                still if value is None else _numbers(value, 3, name) for name, value in given.items()
+            )
+            known = (lie.rotation_from_quat(quat / norm), velocity, position, R_bi @ rate, None)
             for engine in self._engines():
                 engine.start(*known)
         else:
-            force = None if accel is None else np.array(accel, dtype=np.float64).reshape(-1, 3).mean(0)
+            if vel_w is not None or pos_w is not None or gyro is not None:
+                raise GaitError("velocity, position and gyro belong to a known pose: give quat_wb_wxyz too")
+            force = None if accel is None else _force(accel)
             for engine in self._engines():
                 engine.start_at_rest(force)
         self._given = None
@@ -303,20 +310,24 @@ class Estimator:
         if self._given is None:
             self._check(values, leg_ok)
         order, places, filled, engine = self._order, self._places, self._filled, self._engine
-        self._stamp[...] = t
         try:
+            self._stamp[...] = t
             for i, value in enumerate(values):
                 if value is not None:
+                    if len(value) != self._sizes[i]:  # type: ignore[arg-type]
+                        raise ValueError  # numpy would make many of one
                     places[i][...] = value if order is None or not _BY_JOINT[i] else np.asarray(value)[order]
                     filled[i] = True
-                elif filled[i] and i >= _FIRST_OPTIONAL:
+                elif i < _FIRST_OPTIONAL:
+                    raise ValueError
+                elif filled[i]:
                     places[i][...] = np.nan
                     filled[i] = False
             if leg_ok is not None:
                 self._leg_ok[...] = leg_ok
         except (ValueError, TypeError, IndexError):
             self._check(values, leg_ok)
-            raise
+            raise GaitError("a sample is made of numbers, and its stamp is one: convert them first") from None
         out = np.empty((1, engine.width))
         engine.run(self._row, out)
         if leg_ok is not None:
@@ -383,13 +394,10 @@ class Estimator:
 
     def _check(self, values: Sequence[npt.ArrayLike | None], leg_ok: npt.ArrayLike | None) -> None:
         """Look at the shape of everything, once after a reset: later calls trust it."""
-        legs, joints = self.robot.num_legs, self.robot.num_joints
-        sizes = (3, 3, joints, joints, joints, joints, legs, legs)
-        for name, value, size in zip(_FIELDS, values, sizes, strict=True):
+        legs = self.robot.num_legs
+        for name, value, size in zip(_FIELDS, values, self._sizes, strict=True):
             if value is None and name in _OPTIONAL:
                 continue
-            if self._width is not None and size == joints:
-                size = self._width
             shape = np.shape(value) if value is not None else ()
             if shape != (size,):
                 raise GaitError(f"{name} must be {size} numbers, got an array of shape {shape}")
@@ -472,8 +480,19 @@ def _order(robot: Robot, joint_names: Sequence[str] | None) -> list[int] | None:
     return [list(joint_names).index(name) for name in robot.joint_names]
 
 
+def _force(accel: npt.ArrayLike) -> Array:
+    """The mean of samples of the accelerometer (3,)."""
+    try:
+        return np.asarray(np.array(accel, dtype=np.float64).reshape(-1, 3).mean(0))
+    except (ValueError, TypeError):
+        raise GaitError(f"accel must be three numbers, or rows of three, got {accel!r}") from None
+
+
 def _numbers(value: npt.ArrayLike, count: int, name: str) -> Array:
-    array = np.array(value, dtype=np.float64)
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise GaitError(f"{name} must be {count} finite numbers, got {value!r}") from None
     if array.shape != (count,) or not np.isfinite(array).all():
         raise GaitError(f"{name} must be {count} finite numbers, got {value!r}")
     return array

@@ -81,6 +81,11 @@ def c_files(model: Model, name: str, robot: Robot | None = None) -> CFiles:
         model = model.for_robot(robot)
         network = leg_network(model, robot)
     else:
+        if robot.name != model.robot:
+            raise GaitError(
+                f"the model was trained on {model.robot} and knows no other robot: leave {robot.name} out, or export"
+                " gait-legs, which runs on any"
+            )
         network = _network(model)
     words = {**_words(model, name), **network.words}
     words["network_functions"] = _fill(network.prototypes, words)

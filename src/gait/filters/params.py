@@ -20,6 +20,25 @@ _TUNED = ("detection", "slip", "contact", "kinematics", "rolling")
 _Settings = TypeVar("_Settings", bound="ContactAided | ContactDetection | SlipRejection")
 
 
+def _check(settings: object, least: Mapping[str, float], most: Mapping[str, float]) -> None:
+    """Raise if a number is none, or beyond its bounds (by default 0 and infinity)."""
+    for one in fields(settings):  # type: ignore[arg-type]
+        value, name = getattr(settings, one.name), f"{type(settings).__name__}.{one.name}"
+        flag = isinstance(value, bool | np.bool_)
+        if flag and one.type == "bool":
+            continue
+        low, high = least.get(one.name, 0.0), most.get(one.name, np.inf)
+        if flag or one.type == "bool" or not isinstance(value, int | float | np.number):
+            raise GaitError(f"{name} is {value!r}: give {'True or False' if one.type == 'bool' else 'a number'}")
+        if not (low <= value <= high and np.isfinite(value)):
+            bounds = f"of at least {low:g}" if np.isinf(high) else f"from {low:g} to {high:g}"
+            raise GaitError(f"{name} is {value:g}: give a finite number {bounds}")
+
+
+_LARGE = 1e4
+"""No noise and no standard deviation is larger: covariances would drown in their rounding."""
+
+
 @dataclass(frozen=True)
 class ProcessNoise:
     """Noise of the IMU as the filter believes it: densities, so that a step of dt adds variance density^2 dt."""
@@ -36,6 +55,10 @@ class ProcessNoise:
     """What joins `accel` while the body accelerates, for each m/s^2 of it, 1/sqrt(Hz); variances add up. An IMU that is
     turned, scaled, late or held for a sample errs the more the harder it is pushed. An estimator takes it for samples
     at its network's rate, and more for slower ones."""
+
+    def __post_init__(self) -> None:
+        """See that they are densities."""
+        _check(self, {}, {one.name: _LARGE for one in fields(self)})
 
     @property
     def densities(self) -> Array:
@@ -65,6 +88,10 @@ class Prior:
     """rad/s."""
     accel_bias: float = 0.1
     """m/s^2."""
+
+    def __post_init__(self) -> None:
+        """See that they are standard deviations."""
+        _check(self, {}, {one.name: _LARGE for one in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -99,6 +126,11 @@ class Options:
     are polled over a bus are 2 to 8 ms late."""
     joint_delay_std: float = 0.004
     """Seconds by which that may be off: a leg of `gait-legs` counts for less while its joints change their speed."""
+
+    def __post_init__(self) -> None:
+        """See that a filter can live with them."""
+        some = dict.fromkeys(("max_gap", "inflation", "leg_inflation", "leg_guard"), 1e-6)
+        _check(self, {"gravity": -100.0, **some}, {"gravity": -0.1, "joint_delay": 0.1, "joint_delay_std": 0.1})
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,8 @@ def read_arrays(path: str | Path) -> tuple[dict[str, str], dict[str, AnyArray]]:
             f"{path} is a folder: give the model file in it"
             if path.is_dir()
             else f"there is no file {path}: check the name"
+            if path.suffix
+            else f"there is no model {path}: give the path of a file, or one of {', '.join(model_names())}"
         )
     try:
         with safe_open(path, framework="numpy") as file:

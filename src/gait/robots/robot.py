@@ -221,6 +221,9 @@ def _parse(tree: object, source: str) -> Robot:
     signs = _axis_signs(leg["axes"], source)
     chain = [_numbers(shifts[key], 3, f"leg.offsets.{key}", source) for key in _LINKS]
     offsets = np.array([[hip, *(_mirror(vector, hip, ("y",)) for vector in chain)] for hip in hips])
+    for key, vector in zip(_LINKS, chain, strict=True):
+        if key != "hip" and not np.linalg.norm(vector) > 0.0:
+            raise GaitError(f"{source}: `leg.offsets.{key}` must not be zero: give where the {key} ends")
     count = len(names)
     quat = _numbers(imu["quat_wxyz"], 4, "imu.quat_wxyz", source)
     if abs(np.linalg.norm(quat) - 1.0) > 1e-6:

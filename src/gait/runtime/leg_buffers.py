@@ -8,7 +8,6 @@ import numpy as np
 
 from gait._compile import kernel, types, uncompiled
 from gait.arrays import Array
-from gait.errors import GaitError
 from gait.filters.params import Options
 from gait.nets.leg_features import BODY, MOTION, PER_LEG, RATES, SHARED, Body, Motion, body_of
 from gait.robots import Robot
@@ -91,14 +90,7 @@ def room_in(floats: Array, start: int, legs: int, mount: Array) -> LegRoom:
 
 
 def put_robot(floats: Array, start: int, mount: Array, robot: Robot, options: Options, hold: float) -> LegRoom:
-    """Write what stays the same; returns the views.
-
-    Raises:
-        GaitError: if an option would make compiled code, which looks at no bounds, divide by zero or read elsewhere.
-    """
-    for name, least in (("leg_inflation", 1e-6), ("leg_guard", 1e-6), ("joint_delay", 0.0), ("joint_delay_std", 0.0)):
-        if not least <= getattr(options, name) < np.inf:
-            raise GaitError(f"{name} is {getattr(options, name)}: give a finite number of at least {least:g}")
+    """Write what stays the same; returns the views."""
     body, legs = body_of(robot, options.joint_delay), robot.num_legs
     scalars = start + SETTINGS + 2 + WORK + 9 * legs
     floats[scalars : scalars + 4] = body.foot_radius, body.leg_length, body.weight, body.delay

@@ -42,7 +42,7 @@ def run(options: Options) -> Outcome:
     a = model.architecture
     rows = [
         Row("network", a.kind, "-"),
-        Row("robot", model.robot, "-"),
+        Row("robot", options.robot or model.robot, "-"),
         Row("rate", model.rate, "Hz"),
         Row("inputs", " ".join(a.inputs), "-"),
         Row("multiply_adds", folded_multiply_adds(a), "-"),
