@@ -25,9 +25,10 @@ from export_samples import (
 )
 from net_samples import random_inputs, random_model
 
-from gait import Estimator, lie
+from gait import Estimator, GaitError, lie
 from gait.arrays import Array
 from gait.cli import main
+from gait.export.c import c_files
 from gait.filters import InvariantEKF, Options
 from gait.health import FIRST_LEG, Health
 from gait.log import Log
@@ -303,3 +304,8 @@ def test_the_example_of_the_documentation_runs(trained: Model, tmp_path: Path) -
     code = text.split("```python\n")[1].split("```")[0]
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and len(done.stdout.split()) >= 6, done.stderr
+
+
+def test_a_network_of_one_robot_is_not_exported_for_another(trained: Model) -> None:
+    with pytest.raises(GaitError, match="gait runs only on go1, .*: use gait-legs"):
+        c_files(trained, "gait_go2", Robot.load("go2"))

@@ -87,9 +87,9 @@ def looking(study: Study, walk: Walk) -> Trace | None:
     return next((trace for trace in traces_of(study, walk).values() if trace.attention is not None), None)
 
 
-def judging(traces: Iterable[Trace]) -> Trace | None:
+def judging(study: Study, walk: Walk) -> Trace | None:
     """The trace of whoever says how far to believe each leg."""
-    return next((trace for trace in traces if trace.leg_std is not None), None)
+    return next((trace for trace in traces_of(study, walk).values() if trace.leg_std is not None), None)
 
 
 def attention_panels(

@@ -72,7 +72,7 @@ def _walk(study: Study, walk: Walk) -> list[Chart]:
                 share_y=True,
             )
         )
-    if (judge := judging(traces.values())) is not None:
+    if (judge := judging(study, walk)) is not None:
         title = f"{walk.name}: how far each leg is believed"
         charts.append(belief_chart(f"{name}-legs", title, walk, judge, middle))
     return charts

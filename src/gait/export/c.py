@@ -74,18 +74,14 @@ def c_files(model: Model, name: str, robot: Robot | None = None) -> CFiles:
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise GaitError(f"'{name}' cannot name a C file: use letters, digits, '_', '-' and '.'")
     robot = Robot.load(model.robot) if robot is None else robot
+    if isinstance(model.architecture, LegsArchitecture) or robot.name != model.robot:
+        model = model.for_robot(robot)
     if isinstance(model.architecture, LegsArchitecture):
         # Here and not above: other networks need not wait until this is compiled.
         from gait.export.c_legs import leg_network
 
-        model = model.for_robot(robot)
         network = leg_network(model, robot)
     else:
-        if robot.name != model.robot:
-            raise GaitError(
-                f"the model was trained on {model.robot} and knows no other robot: leave {robot.name} out, or export"
-                " gait-legs, which runs on any"
-            )
         network = _network(model)
     words = {**_words(model, name), **network.words}
     words["network_functions"] = _fill(network.prototypes, words)

@@ -80,7 +80,10 @@ class Model:
     def for_robot(self, robot: Robot) -> Model:
         """The same network on another robot, if it is of a kind that can: `gait-legs` runs on any number of legs."""
         if not isinstance(self.architecture, LegsArchitecture):
-            raise GaitError(f"{self.architecture.kind} runs only on {self.robot}, for which it was trained")
+            raise GaitError(
+                f"{self.architecture.kind} runs only on {self.robot}, for which it was trained: use gait-legs, which"
+                " runs on any robot"
+            )
         return replace(
             self,
             architecture=replace(self.architecture, legs=robot.num_legs),
