@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gait.io import open_log
-from gait.log import Log
+from gait.log.log import Log
 from gait.sim.collect import collect
 from gait.sim.plan import CollectConfig
 from gait.sim.store import read_index

@@ -1,4 +1,4 @@
-"""How long a step takes, ours and that of rivals, in one run: `make bench`; see `gait.runtime.latency` for the rows.
+"""How long a step takes, ours and that of rivals, in one run: `make bench`; see `gait.bench.latency` for the rows.
 
 python benchmarks/latency.py           # add --json for machines
 python benchmarks/latency.py --write   # into docs/estimator.md, with a start without compiled code
@@ -13,10 +13,10 @@ from importlib.metadata import version
 
 from sections import DOCS, markdown, paragraph, write_section
 
-from gait.describe import installation
+from gait.bench.latency import latency_report
 from gait.estimator import METHODS
-from gait.results import Row, rows_to_json, rows_to_table
-from gait.runtime.latency import latency_report
+from gait.report.describe import installation
+from gait.report.rows import Row, rows_to_json, rows_to_table
 
 RUNTIMES = {
     "numba": "`Estimator.update`",

@@ -23,10 +23,10 @@ from held import HEADS, make_walk
 from sections import DOCS, markdown, paragraph, write_section
 
 from gait import Estimator, Log, Robot
-from gait.filters.params import LEGS_NOISE, Options, ProcessNoise
 from gait.io import open_log
 from gait.nets.model import Model, load_model, model_names
-from gait.results import Row, rows_to_json
+from gait.parameters import LEGS_NOISE, Options, ProcessNoise
+from gait.report.rows import Row, rows_to_json
 from gait.sim.collect import collect
 from gait.sim.plan import CollectConfig
 from gait.sim.store import read_index

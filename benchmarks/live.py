@@ -21,9 +21,9 @@ from pathlib import Path
 
 from sections import DOCS, markdown, paragraph, write_section
 
-from gait.describe import installation
-from gait.log import Log
-from gait.results import Row, rows_to_json, rows_to_table
+from gait.log.log import Log
+from gait.report.describe import installation
+from gait.report.rows import Row, rows_to_json, rows_to_table
 from gait.samples import SAMPLE
 
 CASES = {

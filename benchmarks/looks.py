@@ -10,7 +10,7 @@ import torch
 
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
-from gait.log import Log
+from gait.log.log import Log
 from gait.nets.build import network_of
 from gait.nets.gait import GaitNet
 from gait.nets.model import Model

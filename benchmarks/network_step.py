@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from gait._compile import compiled
+from gait.bench.timing import medians
 from gait.nets.build import network_of
 from gait.nets.fold import FoldedStep
 from gait.nets.model import Model
-from gait.results import Row, rows_to_json, rows_to_table
+from gait.report.rows import Row, rows_to_json, rows_to_table
 from gait.runtime.network import network_step, new_memory, pack
 from gait.runtime.network_numpy import NumpyNetwork
-from gait.timing import medians
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from net_samples import random_model

@@ -13,10 +13,10 @@ import shutil
 
 from sections import DOCS, paragraph, write_section
 
-from gait.benchmark import render
-from gait.benchmark.bench import Bench, course_settings, run_bench, verdict, write_bench
-from gait.benchmark.significance import difference_table
-from gait.benchmark.table import Table
+from gait.bench.run_tables import Bench, course_settings, run_bench, verdict, write_bench
+from gait.bench.significance import difference_table
+from gait.report import table_text as render
+from gait.report.table import Table
 
 PAGE = DOCS / "results.md"
 OUT = DOCS.parent / "runs/bench/docs"

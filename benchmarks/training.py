@@ -17,7 +17,7 @@ from gait.nets import architecture_of
 from gait.nets.base import Outputs, VelocityNet
 from gait.nets.build import build
 from gait.nets.gait import GaitNet
-from gait.results import Row, rows_to_json, rows_to_table
+from gait.report.rows import Row, rows_to_json, rows_to_table
 from gait.train.config import TrainConfig
 from gait.train.losses import loss_of
 

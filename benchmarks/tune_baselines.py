@@ -31,14 +31,14 @@ import yaml
 from knobs import Budget, Knob, Measure, Point, rounded, search
 from sections import DOCS, markdown, paragraph, write_section
 
-from gait.evaluate import relative_error, velocity_rmse
 from gait.filters import BASELINES, ContactAided, ContactAidedFilter, ContactDetection, SlipRejection
-from gait.filters.params import BASELINES_FILE
 from gait.io import open_log
 from gait.io.atomic import atomic_path
-from gait.log import Log
-from gait.results import Row, rows_to_json
-from gait.robots import Robot
+from gait.log.log import Log
+from gait.metrics import relative_error, velocity_rmse
+from gait.parameters import BASELINES_FILE
+from gait.report.rows import Row, rows_to_json
+from gait.robot import Robot
 
 RUNS = Path(__file__).parents[1] / "runs/tune"
 SEED = 31001

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import gait
-from gait.evaluate import relative_error, velocity_rmse
+from gait.metrics import relative_error, velocity_rmse
 
 SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
 

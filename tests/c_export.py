@@ -12,7 +12,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.export import save_c
 from gait.nets import Model
-from gait.robots import Robot
+from gait.robot import Robot
 
 WARNINGS = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wdouble-promotion", "-Wconversion", "-Werror"]
 FIELDS = {"quat": 4, "vel_b": 3, "vel_w": 3, "pos_w": 3, "cov": 9, "gyro_bias": 3, "accel_bias": 3, "velocity": 3,

@@ -12,7 +12,7 @@ from net_samples import random_model
 
 import gait
 from gait.arrays import Array, BoolArray
-from gait.log import Log
+from gait.log.log import Log
 from gait.nets import Model, load_model
 from gait.nets.build import network_of
 from gait.nets.fold import FoldedStep

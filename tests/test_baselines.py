@@ -18,9 +18,9 @@ import tune_baselines as tuning
 from knobs import Budget, Knob, Point, search
 
 from gait import Estimator, GaitError, Log, Robot
-from gait.benchmark.courses import COURSES
+from gait.bench.courses import COURSES
 from gait.filters import BASELINES, ContactAided, Options, Prior, ProcessNoise, SlipRejection
-from gait.filters.params import BASELINES_FILE, read_baselines
+from gait.parameters import BASELINES_FILE, read_baselines
 
 
 @pytest.fixture(scope="module")

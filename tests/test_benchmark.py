@@ -11,18 +11,19 @@ import pytest
 from rich.console import Console
 
 from gait import GaitError, Log
-from gait.benchmark import bench, render
-from gait.benchmark.courses import COURSES, QUICK, Walk, make_test_set
-from gait.benchmark.paper import PAPER
-from gait.benchmark.scores import SLIP_EDGES, Ground, Moments, Score, VelocityScore, velocity_score
-from gait.benchmark.side_tables import calibration_table, cost_table, merit_table
-from gait.benchmark.significance import differences
-from gait.benchmark.study import Study, entrants, run_study
-from gait.benchmark.table import Cell, Line, Table
-from gait.benchmark.tables import paper_tables
+from gait.bench import run_tables as bench
+from gait.bench.courses import COURSES, QUICK, Walk, make_test_set
+from gait.bench.paper import PAPER
+from gait.bench.paper_tables import paper_tables
+from gait.bench.scores import SLIP_EDGES, Ground, Moments, Score, VelocityScore, velocity_score
+from gait.bench.side_tables import calibration_table, cost_table, merit_table
+from gait.bench.significance import differences
+from gait.bench.study import Study, entrants, run_study
 from gait.cli import main
-from gait.evaluate import relative_error, velocity_rmse
-from gait.verbs.demo import SAMPLE
+from gait.commands.demo import SAMPLE
+from gait.metrics import relative_error, velocity_rmse
+from gait.report import table_text as render
+from gait.report.table import Cell, Line, Table
 
 RNG = np.random.default_rng(5)
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from gait import GaitError, Log
-from gait.benchmark.chart import COLOURS, Chart, Panel, Series, Shade, colours_of
-from gait.benchmark.charts import paper_charts, walk_charts
-from gait.benchmark.courses import TERRAINS, Walk
-from gait.benchmark.draw import DPI, draw, stretches
-from gait.benchmark.pieces import MOST_POINTS, line, path, pooled, shade, thin, window
-from gait.benchmark.scores import SLIP_EDGES, STD_EDGES, Ground, Score, VelocityScore, velocity_score
-from gait.benchmark.study import Study, Trace
-from gait.benchmark.walk_charts import running_rms
-from gait.results import Row
+from gait.bench.courses import TERRAINS, Walk
+from gait.bench.paper_charts import paper_charts, walk_charts
+from gait.bench.scores import SLIP_EDGES, STD_EDGES, Ground, Score, VelocityScore, velocity_score
+from gait.bench.study import Study, Trace
+from gait.bench.walk_charts import running_rms
+from gait.report.chart import COLOURS, Chart, Panel, Series, Shade, colours_of
+from gait.report.chart_parts import MOST_POINTS, line, path, pooled, shade, thin, window
+from gait.report.draw import DPI, draw, stretches
+from gait.report.rows import Row
 
 RATE, SECONDS = 100, 8.0
 TROT = "trot on all terrains"
@@ -386,8 +386,8 @@ def test_another_process_draws_the_same_bytes(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     code = (
         "import numpy as np\n"
-        "from gait.benchmark.chart import Chart, Panel, Series, Shade\n"
-        "from gait.benchmark.draw import draw\n"
+        "from gait.report.chart import Chart, Panel, Series, Shade\n"
+        "from gait.report.draw import draw\n"
         "x = np.arange(50.0)\n"
         "lines = (Series('gait', x, x % 7, spread=x / 50), Series('b', x[:5], x[:5], kind='points'))\n"
         "panel = Panel(lines, 'x', 'y', (Shade('s', x, x > 30),), ((9.0, 'm'),))\n"
@@ -402,7 +402,7 @@ def test_another_process_draws_the_same_bytes(tmp_path: Path) -> None:
 
 def test_lines_are_told_apart_without_colours_and_axes_show_all(study: Study) -> None:
     pytest.importorskip("matplotlib")
-    from gait.benchmark.draw import _figure, _looks
+    from gait.report.draw import _figure, _looks
 
     chart = by_name(paper_charts(make_study(methods=tuple(COLOURS)[1:])))["trot-to-bound"]
     looks = [look for name, look in _looks(chart).items() if name != "truth"]
@@ -419,7 +419,7 @@ def test_no_legend_lies_on_the_data_and_no_labels_overlap(study: Study) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    from gait.benchmark.draw import _figure
+    from gait.report.draw import _figure
 
     charts = by_name(paper_charts(study, [Row(f"gait.r{i}.step_us", 10.0**i, "us") for i in range(5)]))
     for chart in (charts[name] for name in ("trot-to-bound", "attention-pronk", "calibration", "latency")):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gait import Log
-from gait.checks import check_log
 from gait.cli import main
+from gait.log.checks import check_log
 from gait.samples import SAMPLE
 
 

@@ -15,10 +15,12 @@ import pytest
 from log_samples import make_log, make_trajectory
 
 import gait
-from gait import GaitError, describe, verbs
+from gait import GaitError
+from gait import commands as verbs
 from gait.cli import main
 from gait.io import open_log, open_trajectory
-from gait.results import Row, format_value, rows_to_json
+from gait.report import describe
+from gait.report.rows import Row, format_value, rows_to_json
 
 
 def run(*args: object, **more: object) -> subprocess.CompletedProcess[str]:
@@ -237,7 +239,7 @@ def test_an_error_over_several_lines_is_still_one(
     def fail(options: object) -> None:
         raise GaitError("first\n  second")
 
-    monkeypatch.setattr("gait.verbs.info.run", fail)
+    monkeypatch.setattr("gait.commands.info.run", fail)
     assert main(["info"]) == 1
     assert capsys.readouterr().err == "gait: first second\n"
 
@@ -246,7 +248,7 @@ def test_a_bug_shows_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(options: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gait.verbs.info.run", fail)
+    monkeypatch.setattr("gait.commands.info.run", fail)
     with pytest.raises(ZeroDivisionError):
         main(["info"])
 
@@ -265,7 +267,7 @@ def test_help_lists_every_verb_and_each_explains_itself(capsys: pytest.CaptureFi
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     modules = {path.stem for path in Path(verbs.__file__).parent.glob("*.py")} - {"__init__", "bars"}
-    assert modules == set(verbs.VERBS), "every module in gait/verbs is a verb, and every verb has its module"
+    assert modules == set(verbs.VERBS), "every module in gait/commands is a verb, and every verb has its module"
     for verb, summary in verbs.VERBS.items():
         assert re.search(rf"^  {verb} +{re.escape(summary)}$", text, re.MULTILINE)
         with pytest.raises(SystemExit) as stop:
@@ -307,9 +309,9 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     # A verb that waits for ever stands in for a long run.
     ready = tmp_path / "ready"
     code = (
-        "import sys, time, pathlib, gait.cli, gait.verbs.info\n"
+        "import sys, time, pathlib, gait.cli, gait.commands.info\n"
         f"def run(options): pathlib.Path({str(ready)!r}).touch(); time.sleep(60)\n"
-        "gait.verbs.info.run = run\n"
+        "gait.commands.info.run = run\n"
         "sys.exit(gait.cli.main(['info']))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 import yaml
 
-from gait import GaitError, Log, quaternions, robots
+from gait import GaitError, Log, quaternions
+from gait import robot as robots
 from gait.cli import main
 from gait.sim import collect as module
 from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, Progress, collect, draw_episode

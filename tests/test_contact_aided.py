@@ -13,7 +13,7 @@ from gait.filters import ContactAided, SlipRejection
 from gait.filters.contact_aided import ContactAidedFilter
 from gait.filters.contacts import ground_force, update_contact
 from gait.health import Health
-from gait.robots import kinematics
+from gait.robot import kinematics
 
 
 @pytest.fixture(scope="module")

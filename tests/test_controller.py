@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gait import GaitError, Robot
-from gait.robots.dynamics import leg_torque
+from gait.robot.dynamics import leg_torque
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
 pytest.importorskip("daqp", reason="daqp comes with the sim extra")

@@ -9,10 +9,10 @@ import pytest
 
 from gait import Estimator, Log, Trajectory
 from gait.cli import main
+from gait.commands import demo
 from gait.errors import GaitError
 from gait.estimator import METHODS
-from gait.evaluate import summary
-from gait.verbs import demo
+from gait.metrics import summary
 
 SECONDS = 6.0
 

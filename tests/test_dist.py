@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NEEDED = ("py.typed", "robots/go1.yaml", "samples/go1_trot.mcap", "weights/gait-0.safetensors", "export/templates/a.h")
+NEEDED = ("py.typed", "robot/go1.yaml", "samples/go1_trot.mcap", "weights/gait-0.safetensors", "export/templates/a.h")
 TRACKED = {"README.md", "tests/test_a.py", "src/gait/log.py", *(f"src/gait/{name}" for name in NEEDED)}
 WHEEL = {name.removeprefix("src/") for name in TRACKED if name.startswith("src/")} | {"gait-1.dist-info/METADATA"}
 SDIST = TRACKED | {"PKG-INFO"}

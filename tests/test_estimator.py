@@ -16,10 +16,10 @@ from net_samples import random_model
 
 import gait
 from gait import Estimator, GaitError, Log
-from gait.filters.params import Options, Prior, ProcessNoise
 from gait.health import Health
 from gait.nets.build import network_of
 from gait.nets.model import Model
+from gait.parameters import Options, Prior, ProcessNoise
 from gait.runtime import velocity_aided
 from gait.runtime.engines import VelocityAided
 from gait.runtime.samples import Limits
@@ -273,7 +273,7 @@ def test_an_imu_turned_by_a_right_angle_is_turned_back(log: Log, tmp_path: Path)
         weights[f"embed.{name}.weight"] = (weights[f"embed.{name}.weight"] @ turn).astype(np.float32)
         weights["std"][first : first + 3] = weights["std"][first : first + 3] @ np.abs(turn)
         weights["mean"][first : first + 3] = weights["mean"][first : first + 3] @ turn
-    tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+    tree = yaml.safe_load((Path(gait.__file__).parent / "robot/go1.yaml").read_text())
     tree["imu"]["quat_wxyz"] = [float(np.sqrt(0.5)), 0.0, 0.0, float(np.sqrt(0.5))]
     (tmp_path / "turned.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
     turned = log.replace(gyro=log.gyro @ turn, accel=log.accel @ turn)
@@ -367,7 +367,7 @@ def test_mistakes_are_told_in_a_sentence(log: Log, tmp_path: Path) -> None:
         estimator.reset(accel=(0.0, 0.0, 1.0))
     with pytest.raises(GaitError, match="unknown start 'here'"):
         estimator.run(log, start="here")
-    tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+    tree = yaml.safe_load((Path(gait.__file__).parent / "robot/go1.yaml").read_text())
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**tree, "name": "mine"}, sort_keys=False))
     with pytest.raises(GaitError, match="method gait has no weights for mine, only for go1"):
         Estimator.load(tmp_path / "mine.yaml", "gait")

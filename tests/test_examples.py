@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from gait import Log
-from gait.verbs.demo import SAMPLE
+from gait.commands.demo import SAMPLE
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

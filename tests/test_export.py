@@ -19,7 +19,7 @@ from gait import GaitError
 from gait.arrays import Array, BoolArray
 from gait.cli import main
 from gait.export import c_files, onnx_model, save_onnx
-from gait.log import Log
+from gait.log.log import Log
 from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.fold import FoldedStep, fold

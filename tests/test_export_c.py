@@ -31,9 +31,9 @@ from gait.cli import main
 from gait.export.c import c_files
 from gait.filters import InvariantEKF, Options
 from gait.health import FIRST_LEG, Health
-from gait.log import Log
+from gait.log.log import Log
 from gait.nets import Model
-from gait.robots import Robot
+from gait.robot import Robot
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),

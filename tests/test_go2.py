@@ -5,7 +5,7 @@ import pytest
 
 from gait import Log, Robot
 from gait.cli import main
-from gait.robots import robot_names
+from gait.robot import robot_names
 from gait.sim.collect import CollectConfig, draw_episode
 from gait.sim.episode import run_episode
 from gait.sim.walkbench import WALKING_GAITS, figures

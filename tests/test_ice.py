@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gait.benchmark.courses import TERRAINS
+from gait.bench.courses import TERRAINS
 from gait.sim.collect import CollectConfig, draw_episode
 from gait.sim.episode import run_episode
 

@@ -16,13 +16,13 @@ import torch
 from net_samples import random_inputs, random_model
 
 from gait import Estimator, GaitError, Log
+from gait.bench import latency, rivals
+from gait.bench.latency import SAMPLE, Stream, available
+from gait.bench.timing import AWAKE, PERIOD, Burst, burst_medians, burst_of, medians, paced
+from gait.bench.torch_step import torch_step
 from gait.cli import main
 from gait.nets.build import network_of
-from gait.results import Row
-from gait.runtime import latency, rivals
-from gait.runtime.latency import SAMPLE, Stream, available
-from gait.runtime.torch_step import torch_step
-from gait.timing import AWAKE, PERIOD, Burst, burst_medians, burst_of, medians, paced
+from gait.report.rows import Row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

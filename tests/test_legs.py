@@ -31,10 +31,10 @@ from gait.nets.leg_features import (
 from gait.nets.legs import LegOutputs, LegsNet
 from gait.train import checkpoint, loop
 from gait.train.config import TrainConfig
+from gait.train.data import DataSet
 from gait.train.faults import FaultRanges, delayed, with_faults
 from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood, variances
-from gait.train.legs import legs_apart, legs_in_use, mirrored
-from gait.train.sources import DataSet
+from gait.train.leg_trainer import legs_apart, legs_in_use, mirrored
 
 GO1 = Robot.load("go1")
 GENTLE: dict[str, Any] = {

@@ -121,7 +121,7 @@ def test_c_of_any_size_is_the_estimator(variant: dict[str, Any], log: Log, tmp_p
 def test_c_runs_on_other_robots(log: Log, tmp_path: Path) -> None:
     """A Go2, a Go1 whose IMU is turned and elsewhere, and one with two legs: of each only the description differs."""
     model, part = legs_model(), log.slice(0.0, 1.0)
-    tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+    tree = yaml.safe_load((Path(gait.__file__).parent / "robot/go1.yaml").read_text())
     tree["legs"] = {name: tree["legs"][name] for name in ("FR", "RL")}
     (tmp_path / "two.yaml").write_text(yaml.safe_dump({**tree, "name": "two"}, sort_keys=False))
     quat = np.array([0.8, 0.2, -0.4, 0.4])

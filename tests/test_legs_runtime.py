@@ -14,7 +14,6 @@ import yaml
 
 import gait
 from gait import Estimator, GaitError, Log, Robot, lie
-from gait.filters.params import LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.filters.reference import ReferenceFilter
 from gait.filters.start import start_covariance
 from gait.nets import Model
@@ -22,6 +21,7 @@ from gait.nets.architecture import LegsArchitecture
 from gait.nets.build import build, network_of, weights_of
 from gait.nets.leg_features import HASTE, PER_LEG, POSITION, SHARED, body_of
 from gait.nets.legs import REACH, LegsNet
+from gait.parameters import LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.runtime import leg_pack
 from gait.runtime.engines import deviations
 from gait.runtime.leg_fusion import MEASURED, WORK, fuse_legs
@@ -210,7 +210,7 @@ def fused(
 def test_legs_are_weighed_as_it_is_written(log: Log, tmp_path: Path, turned: bool) -> None:
     robot, part = Robot.load("go1"), log.slice(0.0, 1.0)
     if turned:
-        tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+        tree = yaml.safe_load((Path(gait.__file__).parent / "robot/go1.yaml").read_text())
         tree["imu"]["quat_wxyz"] = [float(np.sqrt(0.5)), 0.0, 0.0, float(np.sqrt(0.5))]
         (tmp_path / "turned.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
         robot = Robot.load(tmp_path / "turned.yaml")
@@ -368,7 +368,7 @@ def test_nothing_a_sensor_says_makes_nan_or_raises(log: Log) -> None:
 
 def test_one_set_of_weights_runs_on_other_robots(log: Log, tmp_path: Path) -> None:
     """Here one with two legs: as the four-legged one whose other legs are out of use, but for its weight."""
-    tree = yaml.safe_load((Path(gait.__file__).parent / "robots/go1.yaml").read_text())
+    tree = yaml.safe_load((Path(gait.__file__).parent / "robot/go1.yaml").read_text())
     tree["legs"] = {name: tree["legs"][name] for name in ("FR", "RL")}
     (tmp_path / "two.yaml").write_text(yaml.safe_dump({**tree, "name": "two"}, sort_keys=False))
     two, columns = Robot.load(tmp_path / "two.yaml"), [0, 1, 2, 9, 10, 11]

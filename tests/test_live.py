@@ -19,13 +19,13 @@ from gait import Estimator, Log, Robot, Trajectory, open_log
 from gait.cli import main
 from gait.errors import GaitError
 from gait.health import Health
+from gait.io.ros.odometry import TWIST
 from gait.live import play
 from gait.live.go1 import LOW_STATE, Go1Source
 from gait.live.monitor import Line, Monitor
 from gait.live.pairing import NS, Arrival
 from gait.live.session import WITHOUT_TARGETS, run_live
 from gait.live.sources import ReplaySource
-from gait.outputs.odometry import TWIST
 from gait.samples import SAMPLE
 
 SECONDS = 2.0

@@ -9,7 +9,7 @@ from gait import Robot
 from gait.errors import GaitError
 from gait.live import cdr, go1, play
 from gait.live.sources import UNITREE_JOINTS, dds_name, unitree_order
-from gait.sample import Sample
+from gait.log.sample import Sample
 
 NAMES = ("FR_hip_joint", "a", "longer/name_of_a_joint")
 NS = 1_700_000_000_123_456_789

@@ -8,7 +8,7 @@ import pytest
 from gait import Estimator
 from gait.live.monitor import Latencies, Monitor
 from gait.live.pairing import NS, Arrival, Held, Pairing
-from gait.sample import Sample
+from gait.log.sample import Sample
 
 MS = 1_000_000
 ONE = np.ones(2)

@@ -14,7 +14,7 @@ from log_samples import log_arrays, make_log, make_trajectory, unit_quaternions
 
 import gait
 from gait import GaitError, Log, Robot, Trajectory, quaternions
-from gait.fields import LOG_FIELDS, TRAJECTORY_FIELDS
+from gait.log.fields import LOG_FIELDS, TRAJECTORY_FIELDS
 from gait.noise import ImuNoise
 
 DOCS = Path(__file__).parent.parent / "docs" / "log.md"
@@ -93,7 +93,7 @@ def test_a_robot_by_object_by_path_and_unknown_to_us(tmp_path: Path) -> None:
     arrays = log_arrays()
     robot = Robot.load("go1")
     assert make_log(robot=robot).joint_names == robot.joint_names
-    yaml = Path(gait.robots.__file__).parent / "go1.yaml"
+    yaml = Path(gait.robot.__file__).parent / "go1.yaml"
     copied = tmp_path / "mine.yaml"
     copied.write_text(yaml.read_text().replace("name: go1", "name: mine"))
     assert make_log(robot=copied).robot == make_log(robot=str(copied)).robot == "mine"

@@ -10,17 +10,8 @@ from hypothesis import strategies as st
 from trajectories import clock, from_rotvec, log_of, moved, spoil, straight, turn_z, walk
 
 from gait import Trajectory
-from gait.evaluate import (
-    VelocityError,
-    align,
-    ate,
-    drift,
-    relative_error,
-    slip_mask,
-    summary,
-    velocity_rmse,
-)
-from gait.evaluate.align import METHODS
+from gait.metrics import VelocityError, align, ate, drift, relative_error, slip_mask, summary, velocity_rmse
+from gait.metrics.align import METHODS
 from gait.quaternions import rotate
 
 TIGHT = {"rtol": 0.0, "atol": 1e-6}

@@ -8,14 +8,13 @@ from log_samples import make_trajectory
 
 from gait import Estimator, Log, Robot
 from gait.errors import GaitError
-from gait.outputs import inputs
-from gait.outputs.odometry import SCHEMAS, WIDTH, Converter, Encoder
+from gait.io.ros import sensor_messages as inputs
+from gait.io.ros.mcap_writer import McapRecorder, write_mcap
+from gait.io.ros.odometry import SCHEMAS, WIDTH, Converter, Encoder
 from gait.samples import SAMPLE
 
 mcap = pytest.importorskip("mcap", reason="the extra `ros` is not installed")
 rosbags = pytest.importorskip("rosbags.typesys", reason="the extra `ros` is not installed")
-
-from gait.outputs.mcap import McapRecorder, write_mcap  # noqa: E402
 
 
 @pytest.fixture(scope="module")

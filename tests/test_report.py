@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from browser import EXECUTABLE, Browser
 
-from gait.benchmark.chart import Chart, Panel, Series, Shade
-from gait.benchmark.plots import numbers, plot
-from gait.benchmark.report import report, write_report
-from gait.benchmark.table import Cell, Line, Table
 from gait.errors import GaitError
-from gait.results import Row
+from gait.report.chart import Chart, Panel, Series, Shade
+from gait.report.html import report, write_report
+from gait.report.plots import numbers, plot
+from gait.report.rows import Row
+from gait.report.table import Cell, Line, Table
 
 EVIL = '<script>alert("x")</script> & <b>'
 T = np.linspace(0.0, 10.0, 200)

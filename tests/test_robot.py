@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from gait import GaitError, Robot
-from gait.robots import kinematics, robot_names
-from gait.robots.dynamics import leg_torque
+from gait.robot import kinematics, robot_names
+from gait.robot.dynamics import leg_torque
 
 SHARE = Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix/share/example-robot-data/robots"
 

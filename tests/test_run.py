@@ -11,8 +11,8 @@ import pytest
 
 from gait import Estimator, Log, Robot, Trajectory
 from gait.cli import main
-from gait.evaluate import summary
-from gait.outputs.skeleton import skeleton
+from gait.metrics import summary
+from gait.robot.skeleton import skeleton
 from gait.samples import SAMPLE
 
 SECONDS = 6.0
@@ -111,7 +111,7 @@ def test_nothing_is_overwritten_and_nothing_half_done_is_left(
     def broken(*args: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    from gait.outputs import report
+    from gait.report import run_report as report
 
     monkeypatch.setattr(report, "write_run_report", broken)
     assert "no space left" in fails(capsys, "run", path, "--out", path.with_name("new"))

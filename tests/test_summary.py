@@ -5,7 +5,7 @@ import pytest
 from trajectories import clock, log_of, moved, spoil, straight, turn_z, walk
 
 from gait import GaitError, Trajectory
-from gait.evaluate import associate, ate, drift, relative_error, slip_mask, summary, velocity_rmse
+from gait.metrics import associate, ate, drift, relative_error, slip_mask, summary, velocity_rmse
 
 
 def values(rows: list) -> dict[str, float]:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import yaml
 
-from gait import GaitError, Robot, robots
+from gait import GaitError, Robot
+from gait import robot as robots
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
 pytest.importorskip("daqp", reason="daqp comes with the sim extra")

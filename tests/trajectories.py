@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from gait import Log, Trajectory
-from gait.evaluate.align import multiply
+from gait.metrics.align import multiply
 from gait.quaternions import rotate
 
 

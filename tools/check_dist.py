@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 NEEDED = (
-    "gait/py.typed", "gait/robots/go1.yaml", "gait/samples/go1_trot.mcap", "gait/weights/gait-0.safetensors",
+    "gait/py.typed", "gait/robot/go1.yaml", "gait/samples/go1_trot.mcap", "gait/weights/gait-0.safetensors",
     "gait/export/templates/",
 )  # fmt: skip
 """Files, and folders with something in them, that no release can do without, whatever Git says."""

@@ -11,18 +11,18 @@ from gait.errors import GaitError
 if TYPE_CHECKING:
     from gait.estimator import Estimator, State
     from gait.io import open_log
-    from gait.log import Log, Trajectory
-    from gait.robots import Robot
-    from gait.sample import Sample
+    from gait.log.log import Log, Trajectory
+    from gait.log.sample import Sample
+    from gait.robot import Robot
 
 # Names load on first use, so that `gait --help` does not wait for a compiler.
 _LAZY = {
     "Estimator": "gait.estimator",
-    "Log": "gait.log",
-    "Robot": "gait.robots",
-    "Sample": "gait.sample",
+    "Log": "gait.log.log",
+    "Robot": "gait.robot",
+    "Sample": "gait.log.sample",
     "State": "gait.estimator",
-    "Trajectory": "gait.log",
+    "Trajectory": "gait.log.log",
     "open_log": "gait.io",
 }
 

@@ -1,4 +1,4 @@
-"""The command line: find the verb, parse, run, print. Everything a verb does is in `gait.verbs`.
+"""The command line: find the verb, parse, run, print. Everything a verb does is in `gait.commands`.
 
 Only the module of the chosen verb is imported, so help is quick however many verbs there are and whatever they need.
 """
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gait._version import __version__
+from gait.commands import VERBS, Outcome
 from gait.errors import GaitError
-from gait.verbs import VERBS, Outcome
 
 USAGE = 2
 """Exit code for a command line that cannot be understood."""
@@ -75,7 +75,7 @@ def _dispatch(args: list[str]) -> int:
 def _run(verb: str, args: list[str]) -> None:
     import tyro
 
-    module = importlib.import_module(f"gait.verbs.{verb}")
+    module = importlib.import_module(f"gait.commands.{verb}")
     options: Any = tyro.cli(
         module.Options,
         prog=f"gait {verb}",
@@ -84,7 +84,7 @@ def _run(verb: str, args: list[str]) -> None:
     )
     outcome: Outcome = module.run(options)
     if options.json:
-        from gait.results import rows_to_json
+        from gait.report.rows import rows_to_json
 
         print(rows_to_json(outcome.rows))
     else:
@@ -94,13 +94,13 @@ def _run(verb: str, args: list[str]) -> None:
 def _print(outcome: Outcome) -> None:
     from rich.console import Console
 
-    from gait.results import rows_to_table
+    from gait.report.rows import rows_to_table
 
     console = Console(highlight=False)
     # Printed by us, since rich has a mind of its own about readers that leave early and about wrapping a path.
     with console.capture() as printed:
         if outcome.tables:
-            from gait.benchmark.render import terminal
+            from gait.report.table_text import terminal
 
             for table in outcome.tables:
                 console.print(terminal(table))

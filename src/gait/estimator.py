@@ -18,18 +18,18 @@ from gait import lie
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
 from gait.filters import output
-from gait.filters.params import BASELINES, Options, Prior, ProcessNoise
 from gait.health import HealthReport
-from gait.log import Log
+from gait.log.log import Log
+from gait.log.sample import Sample
+from gait.log.trajectory import Trajectory
 from gait.methods import DEFAULT, METHODS, Method
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.model import Model, load_model
-from gait.robots import Robot
+from gait.parameters import BASELINES, Options, Prior, ProcessNoise
+from gait.robot import Robot
 from gait.runtime.engines import ContactAided, Engine, VelocityAided
 from gait.runtime.samples import Limits, Rows
 from gait.runtime.velocity_aided import ATTENTIONS, GAP_LENGTH, HEALTH, PREDICTED, TIME
-from gait.sample import Sample
-from gait.trajectory import Trajectory
 
 __all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State"]
 

@@ -29,13 +29,13 @@ from gait.export.c_text import (
     plain,
 )
 from gait.export.heads import Heads, heads_of
-from gait.filters.params import LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.health import FIRST_LEG, Health
 from gait.io.atomic import atomic_path
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
 from gait.nets.fold import Folded
 from gait.nets.model import Model
-from gait.robots import Robot
+from gait.parameters import LEGS_NOISE, Options, Prior, ProcessNoise
+from gait.robot import Robot
 
 TEMPLATES = Path(__file__).parent / "templates"
 LIMITS = {

@@ -6,11 +6,11 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.export.c_text import NO_WORDS, CNetwork, blocks, defines, doubles, enum, floats, pad, padded, plain
-from gait.filters.params import Options
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.leg_features import HASTE, RATES, SHARED, SMOOTHING, body_of
 from gait.nets.model import Model
-from gait.robots import Robot
+from gait.parameters import Options
+from gait.robot import Robot
 from gait.runtime.leg_buffers import TAU_MARGIN
 from gait.runtime.leg_fusion import INSTANT, LEAST, TURNING
 from gait.runtime.leg_pack import leg_parts

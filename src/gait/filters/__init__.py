@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gait.filters.params import (
-    BASELINES,
-    ContactAided,
-    ContactDetection,
-    Options,
-    Prior,
-    ProcessNoise,
-    SlipRejection,
-)
+from gait.parameters import BASELINES, ContactAided, ContactDetection, Options, Prior, ProcessNoise, SlipRejection
 
 if TYPE_CHECKING:
     from gait.filters.contact_aided import ContactAidedFilter

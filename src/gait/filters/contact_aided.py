@@ -26,10 +26,10 @@ from gait.filters.contact_kernels import (
 )
 from gait.filters.iekf import InvariantEKF
 from gait.filters.output import trajectory_of
-from gait.filters.params import ContactAided
-from gait.log import Log
-from gait.robots import Robot
-from gait.trajectory import Trajectory
+from gait.log.log import Log
+from gait.log.trajectory import Trajectory
+from gait.parameters import ContactAided
+from gait.robot import Robot
 
 _SOURCES = {"tau": FROM_TORQUE, "foot_force": FROM_FORCE, "contact": FROM_FLAGS}
 

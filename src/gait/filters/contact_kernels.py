@@ -14,7 +14,7 @@ from gait._compile import kernel, types
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.filters import contacts, correction, output, propagation
 from gait.health import Health
-from gait.robots import dynamics, kinematics
+from gait.robot import dynamics, kinematics
 
 FROM_TORQUE, FROM_FORCE, FROM_FLAGS = 0, 1, 2
 SLIP, BAD_SAMPLE = int(Health.SLIP), int(Health.BAD_SAMPLE)

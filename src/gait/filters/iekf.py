@@ -11,7 +11,7 @@ from gait import lie
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
 from gait.filters import correction, propagation
-from gait.filters.params import Options, Prior, ProcessNoise
+from gait.parameters import Options, Prior, ProcessNoise
 
 
 class InvariantEKF:

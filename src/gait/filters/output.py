@@ -7,7 +7,7 @@ import math
 from gait import lie
 from gait._compile import kernel
 from gait.arrays import AnyArray, Array
-from gait.trajectory import Trajectory
+from gait.log.trajectory import Trajectory
 
 QUAT, VEL_W, POS_W, VEL_B, GYRO_BIAS, ACCEL_BIAS, VEL_COV, POSE_COV = 0, 4, 7, 10, 13, 16, 19, 28
 """Where each part of a row begins."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from gait import lie
 from gait.arrays import Array
-from gait.filters.params import Options, ProcessNoise
+from gait.parameters import Options, ProcessNoise
 
 
 class ReferenceFilter:

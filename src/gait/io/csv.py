@@ -11,15 +11,16 @@ import numpy as np
 
 from gait.arrays import AnyArray
 from gait.errors import GaitError
-from gait.fields import AXES, Field, Labels, refuse_unknown
-from gait.io import clock, table
+from gait.io import clock
+from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.format import DEFAULTS, build, header, in_order, parse_header
+from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
-from gait.log import Log
-from gait.read_options import ReadOptions
-from gait.record import Record
-from gait.trajectory import Trajectory
+from gait.log.fields import AXES, Field, Labels, refuse_unknown
+from gait.log.log import Log
+from gait.log.record import Record
+from gait.log.trajectory import Trajectory
 
 _MARK = "# gait: "
 _TIME = ("t", "t_ns")
@@ -201,6 +202,6 @@ def _legs(names: Sequence[str], field: Field) -> list[str]:
 
 
 def _legs_of(robot: str) -> list[str]:
-    from gait.robots import Robot
+    from gait.robot import Robot
 
     return list(Robot.load(robot).leg_names)

@@ -13,10 +13,10 @@ from gait.io.alignment import Offset, clock_offset
 from gait.io.reading import Notes
 from gait.io.signals import Signal, mend
 from gait.io.velocity import differentiate, rotation_rate, world_velocity
-from gait.log import MAX_GAP, Log
+from gait.log.log import MAX_GAP, Log
 
 if TYPE_CHECKING:
-    from gait.robots import Robot
+    from gait.robot import Robot
 
 ENOUGH = 0.5
 """Targets and truth that cover less of a log than this are left out rather than the rest of the log."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gait.errors import GaitError
-from gait.log import Log
-from gait.trajectory import Trajectory
+from gait.log.log import Log
+from gait.log.trajectory import Trajectory
 
 
 @dataclass(frozen=True)

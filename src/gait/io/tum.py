@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from gait.errors import GaitError
-from gait.io import table
+from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.format import DEFAULTS
+from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
-from gait.log import Log
-from gait.read_options import ReadOptions
-from gait.trajectory import Trajectory
+from gait.log.log import Log
+from gait.log.trajectory import Trajectory
 
 _COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
 

@@ -22,8 +22,8 @@ from gait.errors import GaitError
 from gait.live.cdr import MOTORS, LowState, without_stops
 from gait.live.pairing import NS, Arrival, Held
 from gait.live.sources import unitree_order
-from gait.robots import Robot
-from gait.sample import Sample
+from gait.log.sample import Sample
+from gait.robot import Robot
 
 PORT = 8090
 BUFFER = 4 * 1024 * 1024

@@ -11,8 +11,8 @@ import numpy as np
 
 from gait.estimator import State
 from gait.live.pairing import NS, Arrival
-from gait.log import MAX_GAP
-from gait.results import Row
+from gait.log.log import MAX_GAP
+from gait.report.rows import Row
 
 RECENT = 2000
 """Samples that the latency on the line is of."""

@@ -19,13 +19,13 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.io.ros.sensor_messages import encode_imu, encode_joints
 from gait.live.cdr import MOTORS
 from gait.live.dds import Node
 from gait.live.go1 import LOW_CMD, LOW_STATE, PORT
 from gait.live.sources import UNITREE_JOINTS
-from gait.log import Log
-from gait.outputs.inputs import encode_imu, encode_joints
-from gait.sample import Sample
+from gait.log.log import Log
+from gait.log.sample import Sample
 from gait.samples import SAMPLE
 
 NS = 1_000_000_000

@@ -13,15 +13,15 @@ from typing import Protocol
 import numpy as np
 
 from gait.estimator import Estimator, State
+from gait.io.ros.mcap_writer import McapRecorder
+from gait.io.ros.odometry import Converter, Encoder
+from gait.io.ros.sensor_messages import InputRecorder
 from gait.live.dds import Writer
 from gait.live.monitor import Line, Monitor
 from gait.live.pairing import NS, Arrival
 from gait.live.sources import Source
-from gait.outputs.inputs import InputRecorder
-from gait.outputs.mcap import McapRecorder
-from gait.outputs.odometry import Converter, Encoder
-from gait.outputs.view import View
-from gait.sample import Sample
+from gait.log.sample import Sample
+from gait.report.rerun_view import View
 
 POLL = 0.05
 """Longest wait for a sample, s: so often the loop looks whether it should stop."""

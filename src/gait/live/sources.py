@@ -12,9 +12,9 @@ from gait.io.joints import match_joints
 from gait.live.cdr import JointDecoder, decode_imu, decode_low_cmd, decode_low_state
 from gait.live.dds import Node
 from gait.live.pairing import NS, Arrival, Held, Pairing
-from gait.log import Log
-from gait.robots import Robot
-from gait.sample import Sample
+from gait.log.log import Log
+from gait.log.sample import Sample
+from gait.robot import Robot
 
 UNITREE_LEGS = ("FR", "FL", "RR", "RL")
 UNITREE_LINKS = ("hip", "thigh", "calf")

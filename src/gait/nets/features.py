@@ -12,8 +12,8 @@ from gait.errors import GaitError
 from gait.nets.architecture import JOINTS, Architecture, LegsArchitecture
 
 if TYPE_CHECKING:
-    from gait.log import Log
-    from gait.robots import Robot
+    from gait.log.log import Log
+    from gait.robot import Robot
 
 
 def features(log: Log, architecture: Architecture, joints: Sequence[int] | None = None) -> Array:
@@ -43,7 +43,7 @@ def physical_features(log: Log, architecture: LegsArchitecture, robot: str | Rob
     """Features (N, 6 + 12 L) of a Log as `gait-legs` reads them; forces that it does not read mean nothing."""
     # Here and not above: other networks need not wait until these are compiled.
     from gait.nets.leg_features import leg_features
-    from gait.robots import Robot
+    from gait.robot import Robot
 
     robot = robot if isinstance(robot, Robot) else Robot.load(robot)
     if robot.num_legs != architecture.legs:

@@ -19,13 +19,13 @@ from gait._compile import kernel, types
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.filters.contacts import ground_force
-from gait.filters.params import Options
-from gait.robots import Robot
-from gait.robots.dynamics import leg_torque
-from gait.robots.kinematics import calf_rate, foot_velocity, leg_fk
+from gait.parameters import Options
+from gait.robot import Robot
+from gait.robot.dynamics import leg_torque
+from gait.robot.kinematics import calf_rate, foot_velocity, leg_fk
 
 if TYPE_CHECKING:
-    from gait.log import Log
+    from gait.log.log import Log
 
 SHARED = 6
 """Numbers of a sample that all legs share: angular rate and specific force in the axes of the base."""

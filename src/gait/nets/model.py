@@ -21,8 +21,8 @@ from gait.nets.features import features, physical_features
 from gait.nets.shapes import NORMALISER, shapes_of
 
 if TYPE_CHECKING:
-    from gait.log import Log
-    from gait.robots import Robot
+    from gait.log.log import Log
+    from gait.robot import Robot
 
 VERSION = 1
 """Version of the layout; a file of a later one is refused with a word on upgrading."""

@@ -14,12 +14,12 @@ from gait import lie
 from gait._compile import RUNTIME, uncompiled
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.filters.params import LEGS_NOISE, Options, Prior, ProcessNoise
-from gait.filters.params import ContactAided as ContactAidedParams
 from gait.filters.start import align, start_covariance
 from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture
 from gait.nets.model import Model
-from gait.robots import Robot
+from gait.parameters import LEGS_NOISE, Options, Prior, ProcessNoise
+from gait.parameters import ContactAided as ContactAidedParams
+from gait.robot import Robot
 from gait.runtime import buffers as at
 from gait.runtime.leg_buffers import LegRoom, count_room, forget_legs, put_robot
 from gait.runtime.samples import Clean, Limits, bounds_of, forget

@@ -8,9 +8,9 @@ import numpy as np
 
 from gait._compile import kernel, types, uncompiled
 from gait.arrays import Array
-from gait.filters.params import Options
 from gait.nets.leg_features import BODY, MOTION, PER_LEG, RATES, SHARED, Body, Motion, body_of
-from gait.robots import Robot
+from gait.parameters import Options
+from gait.robot import Robot
 from gait.runtime.leg_fusion import INSTANT, SETTINGS, WORK
 
 TAU_MARGIN = 3.0

@@ -16,7 +16,7 @@ import numpy as np
 from gait._compile import kernel, types
 from gait.arrays import Array, BoolArray
 from gait.health import FIRST_LEG, Health
-from gait.robots import Robot
+from gait.robot import Robot
 
 BAD_SAMPLE, BAD_TIME, TIME_GAP = int(Health.BAD_SAMPLE), int(Health.BAD_TIME), int(Health.TIME_GAP)
 BAD_IMU, IMU_SATURATED, STALE_LEG = int(Health.BAD_IMU), int(Health.IMU_SATURATED), int(Health.STALE_LEG)

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 
 from gait.arrays import Array, BoolArray, IntArray
-from gait.filters.params import Options, ProcessNoise
 from gait.filters.reference import ReferenceFilter
+from gait.parameters import Options, ProcessNoise
 from gait.runtime.buffers import Singles
 from gait.runtime.leg_network_numpy import NumpyLegs
 from gait.runtime.network_numpy import NumpyNetwork

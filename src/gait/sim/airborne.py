@@ -20,7 +20,7 @@ import numpy as np
 from gait import lie
 from gait._compile import compiled
 from gait.arrays import Array
-from gait.robots import Robot
+from gait.robot import Robot
 from gait.sim.controller import rigid_body
 from gait.sim.gaits import AIRBORNE
 from gait.sim.handled import HandledLegs

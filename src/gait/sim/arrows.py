@@ -14,7 +14,7 @@ from gait.errors import need_extra
 
 if TYPE_CHECKING:
     from gait.estimator import Estimator
-    from gait.log import Log
+    from gait.log.log import Log
 
 TRUE, ESTIMATED = (86, 180, 233), (230, 159, 0)
 """Colours of the arrows. Okabe and Ito: told apart by colour-blind eyes."""
@@ -46,7 +46,7 @@ class Velocities:
     @staticmethod
     def of(log: Log, estimator: Estimator) -> Velocities:
         """Let an estimator run through a log; the truth is for its start and for the comparison."""
-        from gait.evaluate import velocity_rmse
+        from gait.metrics import velocity_rmse
 
         path = estimator.run(log)
         return Velocities(log.t, log.need("vel_w"), path.vel_w, estimator.method, velocity_rmse(path, log).rmse)

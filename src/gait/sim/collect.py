@@ -18,7 +18,7 @@ import numpy as np
 
 from gait._version import __version__
 from gait.errors import GaitError
-from gait.robots import Robot
+from gait.robot import Robot
 from gait.sim.commands import Command, change_gait, random_schedule
 from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, robot_of, run_episode
 from gait.sim.feedback import feedback_of

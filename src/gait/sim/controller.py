@@ -9,7 +9,7 @@ import numpy as np
 
 from gait import lie
 from gait.arrays import Array
-from gait.robots import Robot
+from gait.robot import Robot
 from gait.sim import body
 from gait.sim.commands import Command
 from gait.sim.footwork import feet_in_world

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
-from gait.robots import Robot, robot_names
+from gait.robot import Robot, robot_names
 from gait.sim.airborne import Hand, HandledLegs
 from gait.sim.commands import check_schedule
 from gait.sim.controller import Controller, ControllerConfig

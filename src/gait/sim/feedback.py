@@ -8,7 +8,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.robots import Robot
+from gait.robot import Robot
 from gait.sim.episode import EpisodeConfig, Feedback
 from gait.sim.sensors import SensorConfig, SensorStream
 from gait.sim.stepping import DQ, OMEGA, POS, Q_DES, QUAT, TAU, VEL, Q

@@ -12,7 +12,7 @@ import numpy as np
 
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array
-from gait.robots.kinematics import fk_jacobian, foot_velocity
+from gait.robot.kinematics import fk_jacobian, foot_velocity
 
 _A1, _A2, _A3, _I1 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]", "int64[::1]"
 

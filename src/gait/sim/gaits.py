@@ -8,7 +8,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.robots import Robot
+from gait.robot import Robot
 from gait.sim.proportions import Proportions
 
 CORNERS = ("front right", "front left", "rear right", "rear left")

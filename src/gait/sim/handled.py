@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from gait.arrays import Array
-from gait.robots import Robot
-from gait.robots.kinematics import leg_ik
+from gait.robot import Robot
+from gait.robot.kinematics import leg_ik
 from gait.sim.commands import Command, random_schedule
 from gait.sim.controller import Controller
 from gait.sim.gaits import find_gait, gait_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gait.robots import Robot
+from gait.robot import Robot
 
 if TYPE_CHECKING:
     from gait.sim.commands import Command

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gait.arrays import Array
-from gait.robots import Robot
+from gait.robot import Robot
 from gait.sim.commands import Command
 from gait.sim.controller import Controller
 from gait.sim.gaits import RISING

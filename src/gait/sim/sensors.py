@@ -20,8 +20,8 @@ import numpy as np
 from gait import lie
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.log import Log
-from gait.robots import Robot
+from gait.log.log import Log
+from gait.robot import Robot
 from gait.sim.sensing import IMU_DRAWS, PHYSICS_DT, SAMPLE_DT, STRIDE, Settings, State, advance, advance_all, start
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gait.arrays import Array
-from gait.robots import Robot
-from gait.robots.kinematics import leg_ik
+from gait.robot import Robot
+from gait.robot.kinematics import leg_ik
 from gait.sim.commands import Command
 from gait.sim.gaits import STATIONARY
 from gait.sim.proportions import Proportions

@@ -7,7 +7,7 @@ import numpy as np
 from gait import lie
 from gait._compile import compiled
 from gait.arrays import Array
-from gait.robots.kinematics import calf_rate, fk_jacobian, foot_velocity
+from gait.robot.kinematics import calf_rate, fk_jacobian, foot_velocity
 
 _A1, _A2, _A3 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]"
 

@@ -20,8 +20,8 @@ from typing import Any
 from gait.errors import GaitError
 from gait.io import open_log
 from gait.io.atomic import atomic_path
-from gait.log import Log
-from gait.robots import Robot, robot_names
+from gait.log.log import Log
+from gait.robot import Robot, robot_names
 
 SETTINGS, INDEX = "collection.json", "index.jsonl"
 FORMAT = 1

@@ -7,8 +7,8 @@ import numpy as np
 from gait import lie
 from gait._compile import compiled
 from gait.arrays import AnyArray, Array
-from gait.robots.dynamics import leg_torque
-from gait.robots.kinematics import leg_fk, leg_ik
+from gait.robot.dynamics import leg_torque
+from gait.robot.kinematics import leg_fk, leg_ik
 from gait.sim.footwork import swing_point
 
 _A1, _A2, _A3, _I1 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]", "int64[::1]"

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from gait import robots
+from gait import robot as robots
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.robots import Robot
+from gait.robot import Robot
 from gait.sim.proportions import Proportions
 
 

@@ -17,7 +17,7 @@ import mujoco
 import numpy as np
 
 from gait.arrays import Array
-from gait.robots import Link, Robot
+from gait.robot import Link, Robot
 from gait.sim.terrain import PLATE_FRICTION, Surface, find_terrain
 
 TIMESTEP = 0.001

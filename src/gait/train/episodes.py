@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.filters.params import Options
 from gait.io import open_log
-from gait.log import Log
+from gait.log.log import Log
 from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.features import features
 from gait.nets.leg_features import PER_LEG, SHARED, flipped, leg_features
+from gait.parameters import Options
 from gait.train.faults import delayed, with_faults
 
 Float32 = npt.NDArray[np.float32]

@@ -14,9 +14,9 @@ import numpy as np
 
 from gait import lie
 from gait.arrays import Array
-from gait.log import Log
+from gait.log.log import Log
 from gait.nets.leg_features import Body, body_of
-from gait.robots import Robot
+from gait.robot import Robot
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gait.filters.params import Options
 from gait.nets.legs import LegOutputs
+from gait.parameters import Options
 from gait.runtime.leg_fusion import INSTANT
 
 LASTING = 14.0

@@ -12,19 +12,19 @@ import numpy as np
 import torch
 
 from gait.errors import GaitError
-from gait.folders import commit
+from gait.io.run_folder import commit
 from gait.nets.architecture import architecture_of
 from gait.nets.base import State, VelocityNet
 from gait.nets.build import build, network_of, weights_of
 from gait.nets.gait import GaitNet
 from gait.nets.model import Model, load_model
-from gait.robots import Robot
+from gait.robot import Robot
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
+from gait.train.data import MASK, DataSet, Source, generator
 from gait.train.episodes import normaliser, read_collection
 from gait.train.losses import loss_of
-from gait.train.record import Recorder
-from gait.train.sources import MASK, DataSet, Source, generator
+from gait.train.recorder import Recorder
 from gait.train.validate import Score, score
 
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model.safetensors"
@@ -155,7 +155,7 @@ def trainer_of(config: TrainConfig) -> type[Trainer]:
     """How a network is trained."""
     if config.network != "gait-legs":
         return Trainer
-    from gait.train.legs import LegsTrainer
+    from gait.train.leg_trainer import LegsTrainer
 
     return LegsTrainer
 

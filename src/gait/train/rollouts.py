@@ -12,11 +12,11 @@ import numpy as np
 
 from gait._version import __version__
 from gait.errors import GaitError
-from gait.log import Log
+from gait.log.log import Log
 from gait.nets.architecture import Architecture
 from gait.train.config import TrainConfig
+from gait.train.data import NOISE, Batch, generator, noisy, noisy_episodes
 from gait.train.episodes import Episode, Subject, episode_of
-from gait.train.sources import NOISE, Batch, generator, noisy, noisy_episodes
 
 AHEAD = 2
 """Iterations that are simulated in advance."""
@@ -87,7 +87,7 @@ class Rollouts:
 
 def rollout(plan: Any, number: int) -> Log:
     """One simulated episode; falls are tried again, as in a collection."""
-    from gait.robots import Robot
+    from gait.robot import Robot
     from gait.sim.collect import MAX_ATTEMPTS, draw_episode
     from gait.sim.episode import run_episode
     from gait.sim.sensors import sense

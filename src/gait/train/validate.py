@@ -10,11 +10,11 @@ import torch
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
-from gait.log import Log
+from gait.log.log import Log
 from gait.nets.base import State, VelocityNet
 from gait.nets.build import network_of
 from gait.nets.model import Model
-from gait.results import Row
+from gait.report.rows import Row
 from gait.train.episodes import Episode
 
 CHUNK = 500

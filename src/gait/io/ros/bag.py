@@ -11,14 +11,14 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.io import clock
 from gait.io.format import DEFAULTS, parse_header
+from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes, Stream
 from gait.io.ros import containers
 from gait.io.ros.messages import Decoded, decode, roles_of
 from gait.io.ros.topic import Topic
 from gait.io.ros.topics import choose
-from gait.log import Log
-from gait.read_options import ReadOptions
-from gait.trajectory import Trajectory
+from gait.log.log import Log
+from gait.log.trajectory import Trajectory
 
 APART = 1.0
 """Stamps in headers that are further than this (s) from the times of recording are of another clock."""
@@ -36,7 +36,7 @@ class Bag:
 
     def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log:
         """Read a file, or a folder with a bag in it."""
-        from gait.robots import Robot
+        from gait.robot import Robot
 
         notes = Notes() if notes is None else notes
         topics = containers.scan(path, lambda kind: bool(roles_of(kind)), notes)
@@ -86,7 +86,7 @@ class Bag:
 
     def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
         """Write MCAP with standard ROS 2 messages, as any ROS tool reads it; smaller without its index."""
-        from gait.io.ros.write import write_mcap
+        from gait.io.ros.write_log import write_mcap
 
         write_mcap(record, path, small=compress)
 

@@ -1,0 +1,157 @@
+"""The tables of the paper, made of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from gait.bench.courses import GAITS, TERRAINS, UNSEEN
+from gait.bench.paper import PAPER
+from gait.bench.scores import METRICS, NOTHING, Moments
+from gait.bench.study import TRAINED_ON_OTHERS, Study
+from gait.metrics import mean_std
+from gait.report.table import Cell, Line, Table
+
+NETWORK_METHODS = ("gait", "gait-flat", "nmn", "iekf")
+"""Columns of Tables I and II; III has no `iekf`."""
+ALL_METHODS = ("iekf", "iekf-sr", "nmn", "gait-flat", "gait")
+"""Columns of Table IV, as the paper has them."""
+METRIC_NAMES = {"ate_vel": "ATE vel", "ate_rot": "ATE rot", "re_pos": "RE pos", "re_vel": "RE vel", "re_rot": "RE rot"}
+
+
+def paper_tables(study: Study) -> list[Table]:
+    """Tables I to IV, as far as the study has what they need; and I and II of the filters instead of the networks."""
+    tables = [
+        _velocity_table(study, TABLE1, ""),
+        _velocity_table(study, TABLE2, ""),
+        _table3(study),
+        _table4(study),
+        _velocity_table(study, TABLE1, "filter"),
+        _velocity_table(study, TABLE2, "filter"),
+    ]
+    return [table for table in tables if table.lines]
+
+
+_NETWORK_NOTE = (
+    "Root mean square error of the body velocity: of the network by itself for gait, gait-flat and nmn, of the filter"
+    " for iekf, as in the paper, and for gait-legs, whose network judges legs. Mean (standard deviation) over runs and"
+    " training seeds. Slip: samples in which a foot that the contact estimator holds for standing moves faster than"
+    " 0.5 m/s."
+)
+_FILTER_NOTE = "The same of the velocity that the filter gives, for every method."
+
+
+def _present(study: Study, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The paper's columns that the study has, then those that only the study has."""
+    methods = study.methods
+    extra = [method for method in methods if method not in ALL_METHODS]
+    return (*(method for method in wanted if method in methods), *extra)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Tables I and II, which differ in their rows alone."""
+
+    name: str
+    title: str
+    """Number, then what it is of: each stands alone too."""
+    subject: str
+    heads: tuple[str, ...]
+    courses: tuple[str, ...]
+    splits: tuple[str, ...]
+    more: str = ""
+    """At the end of the title."""
+
+
+TABLE1 = _Plan("table1", "Table I", "velocity error by terrain", ("terrain", "split"), TERRAINS, ("full", "slip"))
+TABLE2 = _Plan("table2", "Table II", "velocity error by gait", ("gait",), GAITS, ("full",), ", trained on trot only")
+
+
+def _velocity_table(study: Study, plan: _Plan, after: str) -> Table:
+    """Velocity errors as the paper compares them, or after the `filter` for every method."""
+    name = f"{plan.name}_{after}" if after else plan.name
+    what = f" after the {after}" if after else f": {plan.subject}"
+    methods, lines = _present(study, ALL_METHODS if after else NETWORK_METHODS), []
+    for course in plan.courses:
+        for split in plan.splits:
+            keys = (course, split)[: len(plan.heads)]
+            cells = {}
+            for method in methods:
+                scores = [one.fused if after else one.velocity for one in study.of(method, course)]
+                moments: list[Moments] = [getattr(one, split) for one in scores]
+                if values := [moment.rms for moment in moments if moment.count]:
+                    cells[method] = _cell(values, name, *keys, method)
+            if cells:
+                label = f"{course} (unseen)" if course in UNSEEN else course
+                lines.append(Line(keys, (label, *keys[1:]), "m/s", cells))
+    note = _FILTER_NOTE if after else _NETWORK_NOTE
+    return Table(name, f"{plan.title}{what}{plan.more}", note, plan.heads, methods, tuple(lines))
+
+
+def _table3(study: Study) -> Table:
+    lines, seen = [], []
+    for gaits, wanted in TRAINED_ON_OTHERS.items():
+        scores = study.others.get(gaits, ())
+        tests = [gait for gait in wanted if gait in study.courses]
+        cells = {}
+        for method in dict.fromkeys(one.method for one in scores):
+            by_gait = [study.of(method, gait, scores) for gait in tests]
+            if by_gait and all(by_gait):
+                # Each gait counts the same, however many runs it has.
+                means = [np.mean([one.velocity.full.rms for one in some]) for some in by_gait]
+                spread = mean_std([one.velocity.full.rms for some in by_gait for one in some])
+                cells[method] = Cell(float(np.mean(means)), spread.std, PAPER["table3"].get(f"{gaits}.{method}"))
+                seen.append(method)
+        if cells:
+            labels = (gaits.replace("-", " + "), " + ".join(tests))
+            lines.append(Line((gaits,), labels, "m/s", cells))
+    methods = tuple(method for method in study.methods if method in seen)
+    note = "As Table I; one seed each unless there is more. Gaits that were tested count equally."
+    return Table(
+        "table3",
+        "Table III: velocity error after other trainings",
+        note,
+        ("trained on", "tested on"),
+        methods,
+        tuple(lines),
+    )
+
+
+def _table4(study: Study) -> Table:
+    methods, lines = _present(study, ALL_METHODS), []
+    terrains = [terrain for terrain in TERRAINS if terrain in study.courses]
+    for metric, unit in METRICS.items():
+        pooled: dict[str, list[Moments]] = {method: [] for method in methods}
+        for terrain in terrains:
+            cells = {}
+            for method in methods:
+                parts = [one.errors[metric] for one in study.of(method, terrain) if metric in one.errors]
+                total = reduce(lambda a, b: a + b, parts, NOTHING)
+                if total.count:
+                    paper = PAPER["table4"].get(f"{metric}.{terrain}.{method}")
+                    cells[method] = Cell(total.mean, total.std, paper)
+                    pooled[method].append(total)
+            if cells:
+                lines.append(Line((metric, terrain), (METRIC_NAMES[metric], terrain), unit, cells))
+        if len(terrains) > 1 and any(pooled.values()):
+            cells = {method: _mean_cell(parts, metric, method) for method, parts in pooled.items() if parts}
+            lines.append(Line((metric, "mean"), (METRIC_NAMES[metric], "mean"), unit, cells))
+    note = (
+        "Absolute error after alignment in position and heading, relative error over 5 s (Zhang and Scaramuzza 2018);"
+        " mean (standard deviation) over the samples or windows of all runs and seeds. Mean: terrains count the same."
+    )
+    return Table("table4", "Table IV: state estimation by terrain", note, ("metric", "terrain"), methods, tuple(lines))
+
+
+def _mean_cell(parts: Sequence[Moments], metric: str, method: str) -> Cell:
+    mean = float(np.mean([part.mean for part in parts]))
+    square = float(np.mean([part.squares / part.count for part in parts]))
+    return Cell(mean, float(np.sqrt(max(square - mean**2, 0.0))), PAPER["table4"].get(f"{metric}.mean.{method}"))
+
+
+def _cell(values: Sequence[float], table: str, *keys: str) -> Cell:
+    over = mean_std(values)
+    return Cell(over.mean, over.std, PAPER.get(table, {}).get(".".join(keys)))

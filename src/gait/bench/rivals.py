@@ -1,0 +1,231 @@
+"""Other ways to run the same step, to measure ours against: torch, ONNX Runtime, the exported C, and gtsam's filter.
+
+A rival takes a sample and brings its own state up to date. Those that run a network alone are followed by our compiled
+filter (`InvariantEKF.step`), so that all of them do the same work and a difference is the network's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import shutil
+import subprocess
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.bench.timing import Burst
+from gait.errors import GaitError
+from gait.filters import InvariantEKF, Options
+from gait.log.sample import Sample
+from gait.nets.model import Model
+from gait.robot import Robot
+
+Step = Callable[[Sample], object]
+Network = Callable[[Sample], tuple[Array, Array]]
+"""From a sample to velocity (3,) and log-std (3,), with a memory of its own."""
+
+
+class MissingRivalError(GaitError):
+    """A rival that cannot run here; the text says why."""
+
+
+def with_filter(network: Network, rate: float) -> Step:
+    """A network and then our filter, which takes its velocity."""
+    filter_, cov = InvariantEKF(), np.zeros((3, 3))
+    diagonal, factor = np.einsum("ii->i", cov), Options().inflation ** 2
+
+    def step(sample: Sample) -> None:
+        velocity, log_std = network(sample)
+        diagonal[...] = factor * np.exp(2.0 * log_std)
+        filter_.step(sample.gyro, sample.accel, 1.0 / rate, velocity, cov)
+
+    return step
+
+
+def torch_network(model: Model, compiled: bool) -> Network:
+    """The network in torch (`torch_step.py`): eager, or traced, frozen and optimised by torch.jit; one thread."""
+    _module("torch")
+    import torch
+
+    from gait.bench.torch_step import torch_step
+
+    torch.set_num_threads(1)
+    buffer = np.zeros(model.architecture.num_features, dtype=np.float32)
+    inputs, fill = torch.from_numpy(buffer), _filler(model, buffer)
+    step = torch_step(model)
+    state: Sequence[Any] = step.start
+    call = cast("Any", step)
+    if compiled:
+        with torch.no_grad(), warnings.catch_warnings():
+            # It warns of sizes that become constants, and here they are.
+            warnings.simplefilter("ignore")
+            trace: Any = torch.jit.trace
+            traced = trace(call, (inputs, *state), check_trace=False)
+            call = torch.jit.optimize_for_inference(torch.jit.freeze(traced.eval()))
+
+    def network(sample: Sample) -> tuple[Array, Array]:
+        nonlocal state
+        fill(sample)
+        with torch.inference_mode():
+            velocity, log_std, *state = call(inputs, *state)
+        return velocity.numpy().astype(np.float64), log_std.numpy().astype(np.float64)
+
+    return network
+
+
+def onnx_network(model: Model) -> Network:
+    """The exported graph in ONNX Runtime on one thread, fed with arrays of numpy."""
+    runtime = _module("onnxruntime")
+    _module("onnx")
+    from gait.export.onnx import onnx_model
+
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = runtime.InferenceSession(
+        onnx_model(model).SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    kinds = {"tensor(float)": np.float32, "tensor(bool)": np.bool_}
+    feed: dict[str, Any] = {entry.name: np.zeros(entry.shape, kinds[entry.type]) for entry in session.get_inputs()}
+    if "seen" in feed:
+        feed["seen"][...] = True
+    outputs = [entry.name for entry in session.get_outputs()]
+    velocity_at, log_std_at = outputs.index("velocity"), outputs.index("log_std")
+    kept = [(i, name.removeprefix("next_")) for i, name in enumerate(outputs) if name.startswith("next_")]
+    names = [name for name in ("gyro", "accel", "q", "dq", "q_des") if name in feed]
+
+    def network(sample: Sample) -> tuple[Array, Array]:
+        for name in names:
+            feed[name][...] = getattr(sample, name)
+        answer = session.run(outputs, feed)
+        for i, name in kept:
+            feed[name] = answer[i]
+        return answer[velocity_at].astype(np.float64), answer[log_std_at].astype(np.float64)
+
+    return network
+
+
+_DRIVER = """
+#include "robot.h"
+#include <stddef.h>
+size_t size_of_gait(void) { return sizeof(gait_t); }
+/* Rows of t, gyro, accel, q, dq, q_des and tau. */
+#ifdef GAIT_READS_TORQUES
+#define TORQUES , row + 7 + 3 * GAIT_JOINTS
+#else
+#define TORQUES
+#endif
+void steps(gait_t *g, const double *row, long count)
+{
+    const double *end = row + count * (7 + 4 * GAIT_JOINTS);
+    for (; row < end; row += 7 + 4 * GAIT_JOINTS)
+        gait_update(g, row[0], row + 1, row + 4, row + 7, row + 7 + GAIT_JOINTS, row + 7 + 2 * GAIT_JOINTS TORQUES);
+}
+"""
+
+
+class CEstimator:
+    """The exported C, network and filter, compiled by gcc for this processor and called in a loop of its own."""
+
+    def __init__(self, model: Model, robot: Robot, folder: Path) -> None:
+        from gait.export.c import save_c
+
+        if shutil.which("gcc") is None:
+            raise MissingRivalError("gcc is not installed")
+        save_c(model, folder / "robot", robot)
+        (folder / "driver.c").write_text(_DRIVER, encoding="utf-8")
+        words = ["gcc", "-std=c99", "-O3", "-march=native", "-fPIC", "-shared", "-o", "robot.so", "robot.c", "driver.c"]
+        done = subprocess.run([*words, "-lm"], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise MissingRivalError("gcc could not compile the exported C")
+        self._code = ctypes.CDLL(str(folder / "robot.so"))
+        self._code.size_of_gait.restype = ctypes.c_size_t
+        self._state = ctypes.create_string_buffer(self._code.size_of_gait())
+        self._code.gait_init(self._state)
+
+    def velocity(self) -> Array:
+        """The body velocity (3,): the second field of `gait_t`, after the quaternion."""
+        return np.array(np.frombuffer(self._state.raw, count=7)[4:])
+
+    def burst(self, take: Callable[[int], Sequence[Sample]]) -> Burst:
+        """So many steps on samples that `take` gives."""
+
+        def burst(count: int) -> float:
+            rows = np.array([_line(sample) for sample in take(count)])
+            address = ctypes.c_void_p(rows.ctypes.data)
+            start = time.perf_counter()
+            self._code.steps(self._state, address, ctypes.c_long(count))
+            return time.perf_counter() - start
+
+        return burst
+
+
+FEET = np.array([[0.2, -0.13, -0.3], [0.2, 0.13, -0.3]])
+"""Where two feet of a trotting robot stand, in the body frame, m."""
+
+
+def gtsam_filter() -> tuple[Any, list[Any]]:
+    """gtsam's LeggedInvariantEKF with two feet on the ground, and measurements of them."""
+    gtsam = _module("gtsam")
+    if not hasattr(gtsam, "LeggedInvariantEKF"):
+        raise MissingRivalError("this gtsam has no LeggedInvariantEKF: 4.3 has")
+    params = gtsam.LeggedEstimatorParams()
+    imu = gtsam.PreintegrationParams.MakeSharedU(9.81)
+    imu.setGyroscopeCovariance(np.eye(3) * 1e-5)
+    imu.setAccelerometerCovariance(np.eye(3) * 1e-3)
+    params.preintegrationParams = imu
+    params.body_P_imu = gtsam.Pose3()
+    # Otherwise it waits for more feet than two and does nothing, very fast.
+    params.useFullContactInitialization = False
+    start = gtsam.NavState(gtsam.Rot3(), np.zeros(3), np.zeros(3))
+    filter_ = gtsam.LeggedInvariantEKF(start, FEET.T.copy(), np.eye(15) * 1e-2, params, ["FR", "FL"])
+    measurements = []
+    for i, foot in enumerate(FEET):
+        measurement = gtsam.ContactMeasurement()
+        measurement.foot, measurement.bodyPoint, measurement.touchdown = i, foot, False
+        measurements.append(measurement)
+    return filter_, measurements
+
+
+def gtsam_step(rate: float) -> Step:
+    """Prediction and correction by two feet that stand. Ours does more: it also finds the feet and their contacts."""
+    filter_, measurements = gtsam_filter()
+
+    def step(sample: Sample) -> None:
+        filter_.predict(sample.gyro, sample.accel, 1.0 / rate)
+        filter_.processContacts(measurements)
+
+    return step
+
+
+def _filler(model: Model, row: Any) -> Step:
+    """Writes the features of a sample to a row (F,)."""
+    joints = len(model.joint_names)
+    gyro, accel, q, dq = row[:3], row[3:6], row[6 : 6 + joints], row[6 + joints : 6 + 2 * joints]
+    e = row[6 + 2 * joints :]
+
+    def fill(sample: Sample) -> None:
+        gyro[...], accel[...], q[...], dq[...] = sample.gyro, sample.accel, sample.q, sample.dq
+        if e.size:
+            e[...] = sample.q_des - sample.q  # type: ignore[operator]
+
+    return fill
+
+
+def _line(sample: Sample) -> Array:
+    """Stamp, gyro, accel, q, dq, q_des and tau in a row; torques that are not there are not numbers."""
+    assert sample.q_des is not None
+    tau = np.full_like(sample.q, np.nan) if sample.tau is None else sample.tau
+    return np.concatenate([np.array([sample.t]), sample.gyro, sample.accel, sample.q, sample.dq, sample.q_des, tau])
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingRivalError(f"{name} is not installed") from None

@@ -1,0 +1,160 @@
+"""`gait bench tables`: the whole benchmark, from the test set to the report, in one folder.
+
+results.json    every number, by name; two runs write the same file
+tables.md       Tables I to IV and more, beside the paper's figures; also tables.csv and tables.tex
+figures/        PNG and SVG
+report.html     all of it in one page
+timing.json     microseconds a step: those differ from run to run
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gait.bench.courses import COURSES, FOLDER, QUICK, UNSEEN, Course, Progress, make_test_set
+from gait.bench.paper_tables import paper_tables
+from gait.bench.side_tables import calibration_table, cost_table, merit_table
+from gait.bench.significance import OURS, Difference, difference_table, differences
+from gait.bench.study import Seeds, Study, run_study
+from gait.errors import GaitError
+from gait.estimator import METHODS
+from gait.io.atomic import atomic_path
+from gait.report import table_text as render
+from gait.report.rows import Row, rows_to_json
+from gait.report.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """A finished benchmark."""
+
+    study: Study
+    tables: tuple[Table, ...]
+    differences: tuple[Difference, ...]
+    fingerprint: str
+    """SHA-256 over the recordings of the test set."""
+
+    def rows(self) -> list[Row]:
+        """Every number that does not depend on the machine's speed."""
+        rows = [row for table in self.tables for row in table.rows()]
+        for one in self.differences:
+            name = f"difference.{one.course}.{one.rival}"
+            rows += [Row(name, one.difference, "m/s"), Row(f"{name}.low", one.low, "m/s")]
+            rows.append(Row(f"{name}.high", one.high, "m/s"))
+        return [*rows, Row("test_set_sha256", self.fingerprint, "-")]
+
+    def timing(self) -> list[Row]:
+        """Microseconds a sample took inside `run`, median over walks."""
+        return [Row(f"{method}.run_us", self.study.step_us(method), "us") for method in self.study.methods]
+
+
+def run_bench(
+    quick: bool = False,
+    methods: Sequence[str] = tuple(METHODS),
+    folder: Path = FOLDER,
+    workers: int = 2,
+    progress: Progress = lambda what, share: None,
+) -> Bench:
+    """Make the test set if needed, run every method on it, and fill the tables.
+
+    Args:
+        quick: a small set and one seed each, to see that everything works.
+        methods: names of `METHODS`.
+        folder: where the recordings of the test set are kept.
+        workers: processes for simulation, threads for estimation.
+        progress: told how far it is.
+    """
+    if OURS not in methods:
+        raise GaitError(f"all methods are compared with {OURS}: add it to the methods")
+    courses: tuple[Course, ...] = QUICK if quick else COURSES
+    test_set = make_test_set(courses, folder, workers, progress)
+    seeds: Seeds = "tabled" if quick else "all"
+    study = run_study(test_set.walks, methods, seeds=seeds, workers=workers, progress=progress)
+    tables = (merit_table(study), *paper_tables(study), calibration_table(study), cost_table(study))
+    return Bench(study, tables, tuple(differences(study, OURS)), test_set.sha256)
+
+
+def verdict(bench: Bench) -> list[str]:
+    """What the numbers say, in a few sentences made of them."""
+    lines = []
+    learned = [method for method in ("gait", "gait-flat", "nmn") if method in bench.study.methods]
+    for line in (line for table in bench.tables if table.name == "table2" for line in table.lines):
+        if line.keys[0] in UNSEEN and len(learned) == 3:
+            errors = {method: line.cells[method].mean for method in learned}
+            order = sorted(learned, key=errors.__getitem__)
+            agrees = "as in the paper" if order == learned else "not the paper's order"
+            lines.append(f"{line.keys[0]}, never trained: {' < '.join(order)} ({agrees})")
+    for rival in bench.study.methods:
+        theirs = [one for one in bench.differences if one.rival == rival]
+        if theirs:
+            better = [one.course for one in theirs if one.clear and one.difference > 0.0]
+            worse = [one.course for one in theirs if one.clear and one.difference < 0.0]
+            said = [f"better on {', '.join(better)}"] if better else []
+            said += [f"worse on {', '.join(worse)}"] if worse else []
+            said += ["no clear difference elsewhere"] if len(better) + len(worse) < len(theirs) else []
+            lines.append(f"{OURS} against {rival}: {'; '.join(said)}")
+    return lines
+
+
+def write_bench(
+    bench: Bench,
+    out: Path,
+    settings: Mapping[str, str],
+    courses: Sequence[Mapping[str, object]],
+    latency: Sequence[Row] = (),
+) -> Path:
+    """Write tables, figures and report to a folder; returns the report.
+
+    Args:
+        bench: what was found.
+        out: the folder, which must exist.
+        settings: what was asked for, by name.
+        courses: the test set, as `course_settings` has it.
+        latency: what `gait bench latency` measures, to be shown beside.
+    """
+    from gait.bench.paper_charts import paper_charts
+    from gait.report.describe import installation
+    from gait.report.draw import draw
+    from gait.report.html import write_report
+
+    tables = [*bench.tables, difference_table(bench.differences)]
+    charts = paper_charts(bench.study, latency)
+    _write(out / "results.json", rows_to_json(bench.rows()) + "\n")
+    _write(out / "timing.json", rows_to_json([*bench.timing(), *latency]) + "\n")
+    _write(out / "config.json", json.dumps({**settings, "courses": courses}, indent=2) + "\n")
+    _write(
+        out / "tables.md",
+        "\n\n".join(f"## {render.title(one)}\n\n{render.markdown(one)}\n\n{one.note}" for one in tables),
+    )
+    _write(out / "tables.csv", "\n".join(render.csv(one) for one in tables))
+    _write(out / "tables.tex", "\n\n".join(f"% {render.title(one)}\n{render.latex(one)}" for one in tables) + "\n")
+    (out / "figures").mkdir(exist_ok=True)
+    for chart in charts:
+        draw(chart, out / "figures")
+    facts = [
+        *(Row(name, value, "-") for name, value in settings.items()),
+        Row("test_set_sha256", bench.fingerprint, "-"),
+        *(Row(f"seeds.{method}", bench.study.seeds(method), "-") for method in bench.study.methods),
+        *installation(),
+    ]
+    first = (
+        "Estimators of body velocity on walks of a simulated Go1 whose links, encoders, motors and IMU are not those"
+        " that they were told of."
+    )
+    summary = "\n".join([first, *verdict(bench)])
+    path = out / "report.html"
+    write_report(path, "GAIT benchmark", summary, tables, charts, facts)
+    return path
+
+
+def course_settings(quick: bool) -> list[dict[str, object]]:
+    """The test set as the configuration keeps it."""
+    return [asdict(course) for course in (QUICK if quick else COURSES)]
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,99 @@
+"""`gait bench`: measure what the documentation claims."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tyro.conf import Positional
+
+from gait.commands import Common, Outcome
+from gait.commands.bars import share_bar
+
+
+@dataclass(frozen=True)
+class Options(Common):
+    """Measure a part of the package.
+
+    `tables`: the paper's tables and figures on the benchmark twin, with every method and seed that there are weights
+    of; see docs/results.md. The walks are simulated once (`pip install 'gait-estimator[sim,viz]'`).
+
+    `sim`: does the simulated robot really walk? Falls, footfall patterns, speed and real-time factor of every gait over
+    many seeds.
+
+    `latency`: how long a step of the estimator takes, against torch, ONNX Runtime, the exported C and gtsam's filter,
+    as far as they are installed.
+    """
+
+    what: Positional[Literal["tables", "sim", "latency"]]
+    """What to measure."""
+    quick: bool = False
+    """For tables and sim: fewer and shorter walks, in under a minute."""
+    methods: tuple[str, ...] = ()
+    """For tables and latency: methods to measure; all whose weights are there by default."""
+    out: Path | None = None
+    """For tables: folder for tables, figures and report; runs/bench/STAMP by default."""
+    test_set: Path = Path("runs/bench/testset")
+    """For tables: folder that keeps the simulated walks."""
+    workers: int = 2
+    """For tables: how many cores to use."""
+    seconds_per_rival: float = 1.0
+    """For latency: how long each rival is timed."""
+    cold: bool = False
+    """For latency: time a start without compiled code as well, which takes a minute or more."""
+
+
+def run(options: Options) -> Outcome:
+    """Run the study and say how it goes on the way."""
+    talk = sys.stderr.isatty() and not options.json
+    if options.what == "tables":
+        return _tables(options, talk)
+    if options.what == "latency":
+        return _latency(options, talk)
+    from gait.sim.walkbench import walking_report
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    rows = walking_report(quick=options.quick, progress=say if talk else None)
+    return Outcome(rows, title="walking", next="gait sim --gait trot --render trot.gif")
+
+
+def _tables(options: Options, talk: bool) -> Outcome:
+    with share_bar(talk, "starting; the first time this compiles for a minute or more") as progress:
+        from gait.bench.latency import latency_report
+        from gait.bench.run_tables import course_settings, run_bench, verdict, write_bench
+        from gait.estimator import METHODS
+        from gait.io.run_folder import commit, new_folder
+
+        methods = options.methods or tuple(METHODS)
+        bench = run_bench(options.quick, methods, options.test_set, options.workers, progress)
+        out = options.out or new_folder(Path("runs/bench"))
+        out.mkdir(parents=True, exist_ok=True)
+        progress("timing", 1.0)
+        latency = [] if options.quick else latency_report(methods, seconds=0.3)
+        progress("drawing", 1.0)
+        command = f"gait bench tables{' --quick' if options.quick else ''}"
+        settings = {"command": command, "commit": commit(), "methods": " ".join(methods)}
+        write_bench(bench, out, settings, course_settings(options.quick), latency)
+    shown = [table for table in bench.tables if table.name in ("walks", "table1", "table2", "table3", "table4")]
+    return Outcome(
+        bench.rows(), wrote=out / "report.html", next="gait bench latency", tables=shown, notes=verdict(bench)
+    )
+
+
+def _latency(options: Options, talk: bool) -> Outcome:
+    def say(line: str) -> None:
+        # One line, written over and over.
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    if talk:
+        say("loading; without compiled code in the cache this takes a minute or more")
+    from gait.bench.latency import latency_report
+
+    rows = latency_report(options.methods or None, options.seconds_per_rival, options.cold, say if talk else None)
+    if talk:
+        say("")
+    return Outcome(rows, title="one sample in, state out: median time", next="gait warmup")

@@ -1,0 +1,61 @@
+"""`gait convert`: from one format to another, with a change of rate, order or span on the way."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from gait.commands import Common, Outcome
+from gait.io.read_options import ReadOptions
+
+
+@dataclass(frozen=True)
+class Options(Common, ReadOptions):
+    """Write a log or a trajectory in the format that the new name ends with: .npz, .mcap, .csv or .tum."""
+
+    input: Positional[Path]
+    """A log (npz, ROS bag, MCAP, CSV, HDF5) or a trajectory (npz, csv, tum)."""
+    output: Positional[Path]
+    """The file to write. TUM holds poses only; of a log, those of its truth."""
+    start: float | None = None
+    """Leave out the rows of a log before this time (s)."""
+    end: float | None = None
+    """Leave out the rows of a log from this time on (s)."""
+    rate: float | None = None
+    """Resample a log to this rate (Hz)."""
+    max_gap: float = 0.1
+    """A longer pause (s) in a log to be resampled is an error."""
+
+
+def run(options: Options) -> Outcome:
+    """Read, change, write."""
+    from gait.errors import GaitError
+    from gait.io import format_for, open_any, read, save
+    from gait.io.tum import Tum
+    from gait.log.log import Log
+    from gait.report import describe
+
+    found = read(options.input, options)
+    record = found.record
+    changes = (options.robot, options.start, options.end, options.rate)
+    if isinstance(record, Log):
+        if options.start is not None or options.end is not None:
+            record = record.slice(options.start, options.end)
+        if options.rate is not None:
+            record = record.resample(options.rate, options.max_gap)
+    elif any(change is not None for change in changes):
+        raise GaitError(f"{options.input} holds a Trajectory: --robot, --start, --end and --rate are for logs only")
+    save(record, options.output)
+    if isinstance(record, Log) and isinstance(format_for(options.output), Tum):
+        # Less than the log went into the file: show what is there.
+        record = open_any(options.output)
+    return Outcome(
+        describe.overview(record),
+        title=f"{record.KIND} {options.output}",
+        notes=[f"- {note}" for note in found.notes],
+        wrote=options.output,
+        next=f"gait info {shlex.quote(str(options.output))}",
+    )

@@ -1,0 +1,137 @@
+"""`gait eval`: how far an estimate is from the truth, or how far every method is."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tyro.conf import Positional
+
+from gait.commands import Common, Outcome, report_file
+from gait.commands.bars import share_bar
+from gait.errors import GaitError
+
+if TYPE_CHECKING:
+    from gait.log.log import Log
+
+
+@dataclass(frozen=True)
+class Options(Common):
+    """Compare a trajectory with the truth in a log, or run methods on logs with truth and compare those.
+
+    `gait eval LOG TRAJECTORY` prints every metric of one estimate. `gait eval LOG... --methods all` runs the
+    estimators, prints a table and writes a report with plots. docs/metrics.md defines each number.
+    """
+
+    truth: Positional[Path]
+    """A log with truth, or a trajectory to take as the truth."""
+    others: Positional[tuple[Path, ...]] = ()
+    """The trajectory to judge (npz, csv, tum); with --methods, more logs."""
+    methods: tuple[str, ...] = ()
+    """Methods to run on the logs, such as gait iekf; or all."""
+    start: Literal["truth", "gravity"] = "truth"
+    """With --methods: begin at the true state, or at rest with roll and pitch from the accelerometer."""
+    out: Path | None = None
+    """With --methods: folder of the report, or its name if it ends in .html; runs/eval/STAMP by default."""
+    alignment: Literal["none", "first", "yaw", "se3"] = "yaw"
+    """How the trajectory is laid over the truth before the absolute error is taken."""
+    seconds: float = 5.0
+    """Window of the relative error of the trajectory (s); left out where the run is shorter."""
+    max_gap: float = 0.1
+    """A longer pause in the truth (s) is an error."""
+
+
+def run(options: Options) -> Outcome:
+    """Judge one trajectory, or methods."""
+    if options.methods:
+        return _methods(options)
+    if options.start != "truth" or options.out is not None:
+        raise GaitError("--start and --out are for estimators that run here: add --methods all, or leave them out")
+    if len(options.others) == 0:
+        raise GaitError("give the trajectory to judge, or --methods all to run the estimators on it")
+    if len(options.others) > 1:
+        raise GaitError(
+            "give one log and one trajectory to judge, or --methods all to run the estimators on all of the logs"
+        )
+    return _trajectory(options, options.others[0])
+
+
+def _trajectory(options: Options, path: Path) -> Outcome:
+    from gait.io import open_any, open_trajectory
+    from gait.log.log import Log
+    from gait.metrics import summary
+
+    truth, estimate = open_any(options.truth), open_trajectory(path)
+    contact = None
+    if isinstance(truth, Log):
+        truth.need("quat_wb_wxyz")
+        truth.require_no_gaps(options.max_gap)
+        contact = truth.contact if truth.foot_vel_w is not None else None
+    window = options.seconds if min(truth.duration, estimate.duration) >= options.seconds else None
+    rows = summary(
+        estimate, truth, contact=contact, alignment=options.alignment, seconds=window, max_gap=options.max_gap
+    )
+    return Outcome(rows, title=f"{path} against {options.truth}", next=_next(options, path))
+
+
+def _next(options: Options, path: Path) -> str:
+    """Poses for other tools; where they came from such a file, the drift without the help of an alignment."""
+    truth, estimate = (shlex.quote(str(one)) for one in (options.truth, path))
+    if path.suffix.lower() not in (".tum", ".txt"):
+        return f"gait convert {estimate} {shlex.quote(str(path.with_suffix('.tum')))}"
+    other = "yaw" if options.alignment == "first" else "first"
+    return f"gait eval {truth} {estimate} --alignment {other}"
+
+
+def _methods(options: Options) -> Outcome:
+    if options.alignment != "yaw" or options.seconds != 5.0:
+        raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
+    show = sys.stderr.isatty() and not options.json
+    with share_bar(show, "starting; the first run compiles, which takes about a minute") as progress:
+        from gait.bench.walks import NOTE, mean_table, walk_rows, walk_study, write_walk_report
+        from gait.estimator import METHODS
+
+        paths = (options.truth, *options.others)
+        methods = tuple(METHODS) if "all" in options.methods else options.methods
+        found = walk_study(_logs(paths), methods, start=options.start, max_gap=options.max_gap, progress=progress)
+        progress("writing the report", 1.0)
+        path = report_file(options.out, "eval")
+        words = ["gait", "eval", *map(str, paths), "--methods", *options.methods, "--start", options.start]
+        settings = {
+            "command": shlex.join([*words, "--max-gap", f"{options.max_gap:g}"]),
+            "methods": " ".join(found.study.methods),
+            "start": options.start,
+            "max_gap": f"{options.max_gap:g} s",
+        }
+        write_walk_report(found, path, _title(paths), settings)
+    title = _title(paths) + (", mean (standard deviation)" if len(paths) > 1 else "")
+    return Outcome(
+        walk_rows(found.study),
+        tables=[mean_table(found.study, title)],
+        notes=[*textwrap.wrap(NOTE, 79), *found.notes],
+        wrote=path,
+        next=f"gait info {shlex.quote(str(options.truth))}",
+    )
+
+
+def _title(paths: Sequence[Path]) -> str:
+    return f"Methods on {paths[0].name}" if len(paths) == 1 else f"Methods on {len(paths)} logs"
+
+
+def _logs(paths: Sequence[Path]) -> dict[str, Log]:
+    """By the name of the file; by the whole path where two files have the same name."""
+    from gait.io import open_log
+
+    stems = [path.stem for path in paths]
+    logs = {}
+    for path, stem in zip(paths, stems, strict=True):
+        name = stem if stems.count(stem) == 1 else str(path)
+        if name in logs:
+            raise GaitError(f"{path} is given twice: name each log once")
+        logs[name] = open_log(path)
+    return logs

@@ -1,0 +1,88 @@
+"""`gait export`: a model for programs that are not Python."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tyro.conf import Positional
+
+from gait.commands import Common, Outcome
+from gait.errors import GaitError
+from gait.report.rows import Row
+
+if TYPE_CHECKING:
+    from gait.nets.model import Model
+
+
+@dataclass(frozen=True)
+class Options(Common):
+    """Write one step of a network as an ONNX graph, or network and filter as one C file and its header."""
+
+    model: Positional[str]
+    """The name of a model that comes with gait, or the path of a model file."""
+    format: Literal["onnx", "c"]
+    """onnx: the network alone. c: the whole estimator, C99 without dependencies."""
+    out: Path | None = None
+    """The file to write: NAME.onnx, or NAME for NAME.c and NAME.h. By default named after model or robot."""
+    robot: str | None = None
+    """For c: whose IMU pose goes in, and with gait-legs whose legs (a name, or the path of a YAML file); by default the
+    robot of the model."""
+
+
+def run(options: Options) -> Outcome:
+    """Read the model and write its other form."""
+    from gait.nets.cost import folded_multiply_adds
+    from gait.nets.model import load_model
+
+    model = load_model(options.model)
+    a = model.architecture
+    rows = [
+        Row("network", a.kind, "-"),
+        Row("robot", options.robot or model.robot, "-"),
+        Row("rate", model.rate, "Hz"),
+        Row("inputs", " ".join(a.inputs), "-"),
+        Row("multiply_adds", folded_multiply_adds(a), "-"),
+    ]
+    if options.format == "onnx":
+        if options.robot is not None:
+            raise GaitError("--robot is for --format c: the ONNX graph holds the network alone")
+        return _onnx(options, model, rows)
+    return _c(options, model, rows)
+
+
+def _onnx(options: Options, model: Model, rows: list[Row]) -> Outcome:
+    from gait.export.onnx import save_onnx
+
+    out = options.out or Path(f"{Path(options.model).stem}.onnx")
+    if out.suffix != ".onnx":
+        raise GaitError(f"{out} does not end in .onnx: rename it, or ask for --format c")
+    graph = save_onnx(model, out).graph
+    rows += [
+        Row("graph_inputs", len(graph.input), "-"),
+        Row("graph_outputs", len(graph.output), "-"),
+        Row("graph_nodes", len(graph.node), "-"),
+        Row("size", out.stat().st_size, "B"),
+    ]
+    code = f"import onnxruntime as o; print([i.name for i in o.InferenceSession({json.dumps(str(out))}).get_inputs()])"
+    return Outcome(rows, title=f"{options.model} as ONNX", wrote=out, next=f"python -c {shlex.quote(code)}")
+
+
+def _c(options: Options, model: Model, rows: list[Row]) -> Outcome:
+    from gait.export.c import save_c
+    from gait.robot import Robot
+
+    robot = None if options.robot is None else Robot.load(options.robot)
+    out = options.out or Path(f"gait_{model.robot if robot is None else robot.name}")
+    if out.suffix not in ("", ".c", ".h"):
+        raise GaitError(f"{out} is no name for C files: give {out.with_suffix('')}, or ask for --format onnx")
+    source, header = save_c(model, out, robot)
+    rows += [
+        Row("source_size", source.stat().st_size, "B"),
+        Row("header_size", header.stat().st_size, "B"),
+    ]
+    command = shlex.join(["gcc", "-std=c99", "-O3", "-c", str(source), "-o", str(source.with_suffix(".o"))])
+    return Outcome(rows, title=f"{options.model} as C", wrote=source, next=command)

@@ -1,0 +1,228 @@
+"""`gait live`: estimate a robot that runs, and tell the world."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Optional
+
+from tyro.conf import Positional
+
+from gait.commands import Common, Outcome
+from gait.commands.bars import status
+from gait.errors import GaitError
+from gait.methods import DEFAULT
+
+if TYPE_CHECKING:
+    from gait.estimator import Estimator
+    from gait.live.dds import Node
+    from gait.live.session import OdometrySink, Sink
+    from gait.live.sources import Source
+
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Options(Common):
+    """Estimate a robot that runs: from ROS 2 topics, a Go2, a Go1, or a log that is played again; see docs/live.md.
+
+    Odometry and tf go to DDS, where ROS 2 sees them as /odom and /tf. Keep the robot still for the first moment. Ctrl-C
+    stops.
+    """
+
+    source: Positional[str]
+    """ros, go2, go1, or the path of a log to play at the speed of life."""
+    # Not `... | None`: for that tyro imports a type checker, which doubles the time of a help.
+    robot: Optional[str] = None  # noqa: UP045
+    """Name of the robot, or the path of its YAML file; go1 for ros, what the log says for a log."""
+    method: str = DEFAULT
+    """gait-legs, gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
+    imu: str = "/imu"
+    """ros: topic of sensor_msgs/Imu."""
+    joints: str = "/joint_states"
+    """ros: topic of sensor_msgs/JointState, with velocities."""
+    targets: Optional[str] = None  # noqa: UP045
+    """ros: topic of a JointState whose positions are joint targets. go1, go2: none to do without."""
+    joint_names: Optional[str] = None  # noqa: UP045
+    """ros: which joint is which, where their names do not tell: theirs=ours,..."""
+    stamps: Literal["header", "sent"] = "header"
+    """ros: stamps of the headers, or the times at which DDS sent the messages."""
+    domain: Optional[int] = None  # noqa: UP045
+    """DDS domain; ROS_DOMAIN_ID by default, or 0."""
+    interface: str = ""
+    """Network interface for DDS, such as eth0; by default that of CYCLONEDDS_URI, or the first one."""
+    port: int = 8090
+    """go1: UDP port to listen at."""
+    speed: float = 1.0
+    """Of a log: 2 is twice as fast."""
+    odom: str = "/odom"
+    """Topic for nav_msgs/Odometry; none for no such thing."""
+    tf: str = "/tf"
+    """Topic for tf2_msgs/TFMessage; none for no such thing."""
+    frame: str = "odom"
+    """Frame of the odometry."""
+    child: str = "base_link"
+    """Frame of the body."""
+    record: Optional[Path] = None  # noqa: UP045
+    """Write odometry, tf and the samples to this .mcap file, which `gait run` reads."""
+    view: Optional[tuple[Path, ...]] = None  # noqa: UP045
+    """Show the robot in Rerun; with the name of an .rrd file, write that instead."""
+    seconds: float = 0.0
+    """Stop after so many seconds with samples; 0 for never."""
+    every: float = 0.0
+    """Print a line every so many seconds, instead of one that changes."""
+
+
+def run(options: Options) -> Outcome:
+    """Set up, run until told to stop, and say how it went."""
+    if options.view is not None and len(options.view) > 1:
+        raise GaitError("--view takes one file: give the source before it, as in gait live ros --view run.rrd")
+    if options.record is not None and options.record.suffix != ".mcap":
+        raise GaitError(f"{options.record} does not end in .mcap: name the recording so")
+    show = sys.stderr.isatty() and not options.json
+    with status(show, "starting; the first time this compiles for about a minute"):
+        import time
+
+        from gait.live.monitor import Line, Monitor
+        from gait.live.session import run_live, until_interrupted
+
+        parts = _Parts(options)
+    monitor, line = Monitor(), Line(show, options.every)
+    if show or options.every:
+        print(f"{parts.source.name}, by {parts.estimator.method}; Ctrl-C stops", file=sys.stderr)
+    with until_interrupted() as interrupted:
+        end = 0.0
+
+        def stop() -> bool:
+            nonlocal end
+            if options.seconds and monitor.samples and not end:
+                end = time.monotonic() + options.seconds
+            return interrupted() or bool(end and time.monotonic() > end)
+
+        try:
+            run_live(parts.source, parts.estimator, parts.sinks, monitor, line, stop)
+        finally:
+            parts.close()
+    return parts.outcome(monitor)
+
+
+class _Parts:
+    """All that a session needs, and its end."""
+
+    def __init__(self, options: Options) -> None:
+        from gait.estimator import Estimator
+
+        self.options, self.notes = options, list[str]()
+        # What is missing shall be missed before anything takes time.
+        self._node = self._join()
+        self.estimator = self._load(Estimator)
+        self.source = self._source()
+        self.sinks: list[Sink] = []
+        self._odometry = self._sinks()
+
+    def _join(self) -> Node | None:
+        """A place in DDS, where it is needed; publishing is worth a note where the package is missing."""
+        from gait.live.dds import Node, check_extra
+
+        options = self.options
+        if options.source not in ("ros", "go2"):
+            if options.odom == NONE and options.tf == NONE:
+                return None
+            try:
+                check_extra()
+            except GaitError as error:
+                self.notes.append(f"Odometry was not published: {error}.")
+                return None
+        return Node(options.domain, options.interface)
+
+    def _load(self, kind: type[Estimator]) -> Estimator:
+        """The estimator, warm: the first call compiles, and reads its weights for the first time."""
+        import numpy as np
+
+        options = self.options
+        name = options.robot or ("go2" if options.source == "go2" else "go1")
+        if options.source not in ("ros", "go1", "go2"):
+            from gait.io import open_log
+
+            self._log = open_log(options.source)
+            name = options.robot or self._log.robot
+        estimator = kind.load(name, options.method, attention=options.view is not None)
+        q = estimator.robot.q_stand
+        for k in range(20):
+            estimator.update(0.002 * k, np.zeros(3), np.array([0.0, 0.0, 9.81]), q, 0.0 * q, q, 0.0 * q)
+        estimator.reset()
+        return estimator
+
+    def _source(self) -> Source:
+        options, robot, node = self.options, self.estimator.robot, self._node
+        if options.source == "ros":
+            from gait.live.sources import RosSource, Topics, dds_name
+
+            assert node is not None
+            targets = "" if options.targets in (None, NONE) else dds_name(str(options.targets))
+            topics = Topics(dds_name(options.imu), dds_name(options.joints), targets)
+            return RosSource(node, robot, topics, options.joint_names, options.stamps)
+        if options.source == "go2":
+            from gait.live.sources import Go2Source
+
+            assert node is not None
+            return Go2Source(node, robot, command="" if options.targets == NONE else "rt/lowcmd")
+        if options.source == "go1":
+            from gait.live.go1 import Go1Source
+
+            return Go1Source(robot, options.port, targets=options.targets != NONE)
+        from gait.live.sources import ReplaySource
+
+        return ReplaySource(self._log, robot, options.speed)
+
+    def _sinks(self) -> OdometrySink:
+        from gait.io.ros.mcap_writer import McapRecorder
+        from gait.io.ros.odometry import Converter, Encoder
+        from gait.live.session import OdometrySink, ViewSink
+        from gait.live.sources import dds_name
+
+        options, robot, node = self.options, self.estimator.robot, self._node
+        encoder = Encoder(options.frame, options.child)
+        odometry = transform = recorder = None
+        if options.view is not None:
+            from gait.report.rerun_view import View
+
+            self.sinks.append(ViewSink(View(robot, options.view[0] if options.view else None)))
+        if node is not None:
+            from gait.live import idl
+
+            if options.odom != NONE:
+                odometry = node.writer(dds_name(options.odom), idl.Odometry, 10)
+            if options.tf != NONE:
+                transform = node.writer(dds_name(options.tf), idl.TFMessage, 100)
+        if options.record is not None:
+            about = {"robot": robot.name, "method": self.estimator.method, "source": self.source.name}
+            recorder = McapRecorder(options.record, encoder, **about)
+        sink = OdometrySink(Converter(robot), encoder, odometry, transform, recorder, robot.joint_names)
+        # First: a control loop waits for odometry, nobody waits for a picture.
+        self.sinks.insert(0, sink)
+        return sink
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.source.close()
+        if self._node is not None:
+            self._node.close()
+
+    def outcome(self, monitor: object) -> Outcome:
+        """How it went."""
+        from gait.live.monitor import Monitor
+        from gait.report.rows import Row
+
+        assert isinstance(monitor, Monitor)
+        rows = [*monitor.rows(), Row("dropped", self._odometry.dropped, "-")]
+        notes = [*self.notes, *monitor.notes]
+        if words := self.source.status():
+            notes.append(f"{words[:1].upper()}{words[1:]}.")
+        if note := getattr(self.source, "note", ""):
+            notes.append(f"{note[:1].upper()}{note[1:]}.")
+        record = self.options.record
+        following = f"gait run {shlex.quote(str(record))}" if record is not None and monitor.samples else ""
+        return Outcome(rows, title=self.source.name, notes=notes, wrote=record, next=following)

@@ -1,0 +1,169 @@
+"""`gait sim`: let a simulated robot walk, and keep what its sensors say."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Optional
+
+from gait.commands import Common, Outcome
+from gait.commands.bars import status
+from gait.errors import GaitError
+from gait.report.rows import Row
+from gait.sim.plan import CollectConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gait.sim.arrows import Velocities
+    from gait.sim.collect import Progress
+
+STARTING = "starting; the first time this compiles for about half a minute"
+
+
+@dataclass(frozen=True)
+class Options(Common, CollectConfig):
+    """Simulate a walking robot: one Log file an episode and an index, or a picture; see docs/simulator.md.
+
+    A folder that holds part of the collection is completed. The files do not depend on --workers.
+    """
+
+    # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
+    out: Optional[Path] = None  # noqa: UP045
+    """Folder of the collection; runs/sim/GAIT-TERRAIN-SENSORS-SEED by default."""
+    workers: int = 1
+    """Processes that share the work."""
+    render: Optional[Path] = None  # noqa: UP045
+    """Draw the first episode to this .gif, or as a strip of frames to this .png; records nothing unless --out is
+    given too."""
+    estimate: str = ""
+    """With --render: draw the true velocity and the one that this method (gait, iekf, ...) or model file estimates."""
+    speed: float = 0.5
+    """Speed of a .gif: half by default, since a trot is quick; 1 is real time."""
+
+    def __post_init__(self) -> None:
+        """Check the settings, which loads the simulator; say so, since the first time it has to be compiled."""
+        with status(sys.stderr.isatty() and not self.json, STARTING):
+            super().__post_init__()
+            import gait.sim.collect  # noqa: F401
+        if self.estimate and self.render is None:
+            raise GaitError("--estimate is for pictures: say where to draw with --render walk.gif")
+        if not 0.05 <= self.speed <= 4.0:
+            raise GaitError(f"speed must lie between 0.05 and 4, got {self.speed:g}")
+
+
+def run(options: Options) -> Outcome:
+    """Draw, collect, or both."""
+    config = CollectConfig(**{field.name: getattr(options, field.name) for field in fields(CollectConfig)})
+    show = sys.stderr.isatty() and not options.json
+    rows: list[Row] = []
+    if options.render is not None:
+        rows += _draw(config, options, options.render, show)
+        if options.out is None:
+            return Outcome(rows, title=_title(config), wrote=options.render, next=f"gait sim {_words(config)}")
+    out = options.out or Path("runs/sim") / f"{config.gait}-{config.terrain}-{config.sensors}-{config.seed}"
+    rows += _collect(config, out, options.workers, show)
+    first = shlex.quote(str(out / "episode_00000.npz"))
+    return Outcome(rows, title=_title(config), wrote=out, next=f"gait info {first}")
+
+
+def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list[Row]:
+    from gait.sim.collect import collect
+
+    last: Progress | None = None
+
+    def remember(progress: Progress) -> None:
+        nonlocal last
+        last = progress
+        update(progress)
+
+    try:
+        with _bar(show, "episodes") as update:
+            end = collect(config, out, workers, remember)
+    except KeyboardInterrupt:
+        # The process is about to end: an impatient second Ctrl-C has nothing left to stop.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if last is not None:
+            safe = f"{last.finished} of {last.total} episodes are safe in {out}"
+            print(f"gait: stopped: {safe}, and the same command goes on from there", file=sys.stderr)
+        raise
+    rows = [
+        Row("episodes", end.finished, "-"),
+        Row("resumed", end.resumed, "-"),
+        Row("recorded", end.recorded, "s"),
+        Row("falls", end.falls, "-"),
+    ]
+    return [*rows, Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else rows
+
+
+def _draw(config: CollectConfig, options: Options, path: Path, show: bool) -> list[Row]:
+    from gait.sim.collect import Progress, draw_episode, episode_feedback
+    from gait.sim.render import RenderConfig, check_path, frames, save
+
+    check_path(path)
+    episode, seed, _ = draw_episode(config, 0)
+    velocities = _velocities(config, options.estimate, show) if options.estimate else None
+    look, images = RenderConfig(speed=options.speed), []
+    if velocities is not None:
+        # From the side and from higher up: an arrow that points at the camera is all head.
+        look = replace(look, azimuth=100.0, elevation=-25.0)
+    total = round(config.seconds * look.fps)
+    with _bar(show, "frames") as update:
+        for image in frames(episode, seed, look, episode_feedback(config, episode, seed), velocities):
+            images.append(image)
+            update(Progress(len(images), total))
+    count = save(images, path, look)
+    rows = [Row("frames", count, "-"), Row("drawn", len(images) / look.fps, "s")]
+    return rows if velocities is None else [*rows, Row("velocity_rmse", velocities.rmse, "m/s")]
+
+
+def _velocities(config: CollectConfig, method: str, show: bool) -> Velocities:
+    """What a method estimates in the first episode, which is simulated for it; drawing then repeats the same steps."""
+    with status(show, STARTING):
+        from gait.estimator import Estimator
+        from gait.sim.arrows import Velocities
+        from gait.sim.collect import draw_episode, episode_feedback, episode_robot
+        from gait.sim.episode import run_episode
+        from gait.sim.sensors import sense
+        from gait.sim.twin import sensors_of
+
+        episode, seed, noise = draw_episode(config, 0)
+        robot = episode_robot(episode)
+        estimator = Estimator.load(robot, method)
+        raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
+        return Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
+
+
+@contextmanager
+def _bar(show: bool, what: str) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar on a terminal; nothing anywhere else."""
+    if not show:
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, note="")
+
+        def update(progress: Progress) -> None:
+            note = f"{progress.realtime_factor:.1f} x real time, {progress.falls} falls" if progress.simulated else ""
+            bar.update(task, total=progress.total, completed=progress.finished, note=note)
+
+        yield update
+
+
+def _title(config: CollectConfig) -> str:
+    robots = f"robots like {config.robot}" if config.random_robots else config.robot
+    return f"{robots}: {config.gait} on {config.terrain}, {config.sensors} sensors"
+
+
+def _words(config: CollectConfig) -> str:
+    return f"--gait {config.gait} --terrain {config.terrain} --episodes 10 --out runs/sim/{config.gait}"

@@ -1,0 +1,358 @@
+"""Log: what the sensors said, on one clock, with the truth beside it where it is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from gait import quaternions
+from gait.arrays import AnyArray, Array, BoolArray
+from gait.errors import GaitError
+from gait.log.fields import AXES, LOG_FIELDS, Field, Labels, refuse_unknown
+from gait.log.record import Record
+from gait.log.sample import Sample
+from gait.log.trajectory import Trajectory
+from gait.noise import ImuNoise
+
+if TYPE_CHECKING:
+    from gait.robot import Robot
+
+__all__ = ["MAX_GAP", "ImuNoise", "Log", "Trajectory"]
+
+_NAME = re.compile(r'[^\s,"#]+')
+
+MAX_GAP = 0.1
+"""A pause between samples longer than this (s) is a gap: nothing sound can be interpolated or integrated over it."""
+
+MOST_ROWS = 100_000_000
+"""Resampling to more rows is refused: it would be two days at 500 Hz and tens of gigabytes, so the rate is a slip."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Log(Record):
+    """Sensor samples of one robot on one clock. Arrays are read-only; every method returns a new Log.
+
+    Rows are time; joints and legs are in the order of `joint_names` and `leg_names`. SI units, x forward, y left,
+    z up. See `docs/log.md` for each field. A field that was not given is None.
+    """
+
+    KIND: ClassVar[str] = "Log"
+    FIELDS: ClassVar[tuple[Field, ...]] = LOG_FIELDS
+    METADATA: ClassVar[tuple[str, ...]] = ("robot", "leg_names", "joint_names", "source")
+    LEAST_ROWS: ClassVar[int] = 2
+
+    gyro: Array
+    """Angular rate (N, 3), in the axes of the IMU, rad/s."""
+    accel: Array
+    """Specific force at the IMU (N, 3), in its axes, m/s^2; +9.81 on z at rest."""
+    q: Array
+    """Joint angles (N, J), rad."""
+    dq: Array
+    """Joint velocities (N, J), rad/s."""
+    q_des: Array | None
+    """Joint angles that the controller asks for (N, J), rad."""
+    tau: Array | None
+    """Joint torques (N, J), N m."""
+    contact: BoolArray | None
+    """True where a foot is on the ground (N, L)."""
+    foot_force: Array | None
+    """Normal force on each foot (N, L), N."""
+    pos_w: Array | None
+    """Truth: position of the body in the world (N, 3), m."""
+    quat_wb_wxyz: Array | None
+    """Truth: rotation from body to world (N, 4)."""
+    vel_w: Array | None
+    """Truth: velocity of the body, world frame (N, 3), m/s."""
+    foot_vel_w: Array | None
+    """Truth: velocity of the lowest material point of each foot, world frame (N, L, 3), m/s."""
+    robot: str
+    """Name of the robot."""
+    leg_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    source: str
+    """Where the data comes from, in words."""
+
+    def __init__(
+        self,
+        *,
+        t: npt.ArrayLike,
+        gyro: npt.ArrayLike,
+        accel: npt.ArrayLike,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        q_des: npt.ArrayLike | None = None,
+        tau: npt.ArrayLike | None = None,
+        contact: npt.ArrayLike | None = None,
+        foot_force: npt.ArrayLike | None = None,
+        pos_w: npt.ArrayLike | None = None,
+        quat_wb_wxyz: npt.ArrayLike | None = None,
+        vel_w: npt.ArrayLike | None = None,
+        foot_vel_w: npt.ArrayLike | None = None,
+        robot: str | Path | Robot = "go1",
+        leg_names: Sequence[str] | None = None,
+        joint_names: Sequence[str] | None = None,
+        source: str = "",
+        **unknown: object,
+    ) -> None:
+        """Check and take over the arrays.
+
+        Args:
+            t: time stamps (N,), seconds, strictly increasing.
+            gyro: angular rate (N, 3), in the axes of the IMU, rad/s.
+            accel: specific force at the IMU (N, 3), in its axes, m/s^2.
+            q: joint angles (N, J), rad.
+            dq: joint velocities (N, J), rad/s.
+            q_des: joint angles the controller asks for (N, J), rad.
+            tau: joint torques (N, J), N m.
+            contact: contact flags (N, L).
+            foot_force: normal forces (N, L), N.
+            pos_w: true position (N, 3), m.
+            quat_wb_wxyz: true rotation from body to world (N, 4); scaled to length 1 if within 1e-3 of it.
+            vel_w: true velocity, world frame (N, 3), m/s.
+            foot_vel_w: true velocity of the lowest material point of each foot, world frame (N, L, 3), m/s.
+            robot: name of a robot, the path of its YAML file, or a `Robot`. Any name will do if both name lists
+                are given.
+            leg_names: names along the leg axis; the robot's own by default.
+            joint_names: names along the joint axis; the robot's own by default.
+            source: where the data comes from, in words.
+            unknown: refused, with the nearest known field as a hint.
+        """
+        given = dict(locals())
+        name, legs, joints = _resolve_names(robot, leg_names, joint_names)
+        labels: Labels = {**AXES, "leg": legs, "joint": joints}
+        self._take(given, unknown, labels, robot=name, leg_names=legs, joint_names=joints, source=str(source))
+
+    def __repr__(self) -> str:
+        truth = ", truth" if self.has_truth else ""
+        source = f", source={self.source!r}" if self.source else ""
+        return f"Log({self.robot}, {len(self)} rows, {self.rate:g} Hz, {self.duration:g} s{truth}{source})"
+
+    @property
+    def labels(self) -> Labels:
+        """The names along each kind of axis."""
+        return {**AXES, "leg": self.leg_names, "joint": self.joint_names}
+
+    @property
+    def has_truth(self) -> bool:
+        """Whether position, rotation and velocity of the body are known."""
+        return self.pos_w is not None and self.quat_wb_wxyz is not None and self.vel_w is not None
+
+    @cached_property
+    def vel_b(self) -> Array:
+        """Truth: velocity of the body in its own frame (N, 3), m/s. Raises GaitError without truth."""
+        vel_b = quaternions.rotate_inverse(self.need("quat_wb_wxyz"), self.need("vel_w"))
+        vel_b.flags.writeable = False
+        return vel_b
+
+    def rows(self) -> Iterator[Sample]:
+        """The samples one by one, as `gait.Estimator.update` takes them."""
+        columns: list[Any] = [getattr(self, name) for name in Sample._fields[1:]]
+        for i, t in enumerate(self.t.tolist()):
+            yield Sample._make([t, *(None if column is None else column[i] for column in columns)])
+
+    def gaps(self, longer_than: float = MAX_GAP) -> list[tuple[int, float]]:
+        """Pauses in the clock: the row before each one and its length in seconds."""
+        steps = np.diff(self.t)
+        return [(int(row), float(steps[row])) for row in np.flatnonzero(steps > longer_than)]
+
+    def require_no_gaps(self, longer_than: float = MAX_GAP) -> None:
+        """Raise if the clock pauses for longer than this, s."""
+        if not longer_than > 0.0:
+            raise GaitError(f"the longest gap to allow (max_gap, --max-gap) is {longer_than:g} s: give one above 0")
+        for row, length in self.gaps(longer_than):
+            raise GaitError(
+                f"the log has a gap of {length:.3g} s after row {row} (t = {self.t[row]:.9g} s), more than"
+                f" {longer_than:g} s: take the part before or after it (log.slice, or --start and --end of"
+                " gait convert), or allow longer gaps (max_gap, --max-gap)"
+            )
+
+    def slice(self, t0: float | None = None, t1: float | None = None) -> Log:
+        """The rows with t0 <= t < t1; None leaves that end open. Arrays are shared, not copied."""
+        first = 0 if t0 is None else int(np.searchsorted(self.t, t0))
+        last = len(self) if t1 is None else int(np.searchsorted(self.t, t1))
+        if last - first < 2:
+            start = "the start" if t0 is None else f"{t0:.9g} s"
+            end = "the end" if t1 is None else f"{t1:.9g} s"
+            raise GaitError(
+                f"the part from {start} to {end} leaves {max(last - first, 0)} rows: the log runs from"
+                f" {self.t[0]:.9g} to {self.t[-1]:.9g} s, choose a part of it with two rows or more"
+            )
+        return self._each(lambda _, array: np.asarray(array[first:last]))
+
+    def reorder(self, robot: str | Path | Robot) -> Log:
+        """The same data with joints and legs in the robot's order, matched by name.
+
+        Joints the robot does not have (an arm, say) are left out. Legs matter only where a field runs over legs.
+
+        Args:
+            robot: name of a robot that ships with gait, the path of a YAML file, or a `Robot`. The log's own
+                `robot` is a name and no path: of a robot of your own, give one of the other two.
+        """
+        try:
+            name, legs, joints = _resolve_names(robot, None, None)
+        except GaitError:
+            if robot != self.robot:
+                raise
+            raise GaitError(
+                f"the log knows its robot '{robot}' by name only, and gait ships none of that name: give the path of"
+                " its YAML file or a Robot (in Python), or leave the order as it is"
+            ) from None
+        if (name, legs, joints) == (self.robot, self.leg_names, self.joint_names):
+            return self
+        by_axis = {"joint": _find(joints, self.joint_names, "joint", name)}
+        if any("leg" in field.axes and field.name in self.arrays() for field in self.FIELDS):
+            by_axis["leg"] = _find(legs, self.leg_names, "leg", name)
+
+        def pick(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
+            index = by_axis.get(axes[0]) if axes else None
+            return array if index is None else np.asarray(array[:, index])
+
+        return self._each(pick, robot=name, leg_names=legs, joint_names=joints)
+
+    def rename(self, names: Mapping[str, str]) -> Log:
+        """The same data with joints or legs renamed: old name to new name, as `reorder` needs them."""
+        known = [*self.joint_names, *self.leg_names]
+        refuse_unknown(names, known, "the log", "joint or leg", "joints and legs")
+        return self.replace(
+            joint_names=[names.get(name, name) for name in self.joint_names],
+            leg_names=[names.get(name, name) for name in self.leg_names],
+        )
+
+    def resample(self, rate: float, max_gap: float = MAX_GAP) -> Log:
+        """The same time span at another rate.
+
+        Signals are interpolated linearly and rotations along the shortest arc; a contact flag holds until the next
+        sample. Nothing is filtered: going to a much lower rate aliases, as a slower sensor would.
+
+        Args:
+            rate: samples per second.
+            max_gap: a longer pause (s) is an error, since nothing is known in between.
+        """
+        if not (np.isfinite(rate) and rate > 0.0):
+            raise GaitError(f"cannot resample to {rate} Hz: give a rate above 0")
+        self.require_no_gaps(max_gap)
+        # Stamps a hair apart are one instant: rounding must neither drop the last sample nor look one sample back.
+        # Seconds since 1970 are themselves rounded to 0.2 us.
+        hair = max(1e-6 / max(rate, self.rate), 4.0 * float(np.spacing(np.abs(self.t).max())))
+        if (self.duration + hair) * rate >= MOST_ROWS:
+            raise GaitError(
+                f"cannot resample {self.duration:g} s of data to {rate:g} Hz: that is more than"
+                f" {MOST_ROWS // 1_000_000} million rows, give a lower rate or a shorter part"
+            )
+        count = int(np.floor((self.duration + hair) * rate)) + 1
+        if count < 2:
+            raise GaitError(f"cannot resample {self.duration:g} s of data to {rate} Hz: give a higher rate")
+        t = np.minimum(self.t[0] + np.arange(count) / rate, self.t[-1])
+        held = np.searchsorted(self.t, t + hair, side="right") - 1
+        before = np.minimum(held, len(self) - 2)
+        step = self.t[before + 1] - self.t[before]
+        part = np.clip((t - self.t[before]) / step, 0.0, 1.0)
+        part = np.where(np.abs(part - np.rint(part)) * step <= hair, np.rint(part), part)
+
+        def sample(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
+            if array is self.t:
+                return np.asarray(t)
+            if array.dtype == np.bool_:
+                return np.asarray(array[held])
+            start, end = array[before], array[before + 1]
+            if axes == ("wxyz",):
+                return quaternions.slerp(start, end, part)
+            weight = part.reshape(-1, *[1] * (array.ndim - 1))
+            # Where the two clocks meet, the samples themselves come back, to the last bit.
+            return np.asarray(np.where(weight == 1.0, end, start + weight * (end - start)))
+
+        return self._each(sample)
+
+    def with_imu_noise(self, noise: ImuNoise, seed: int) -> Log:
+        """The same Log with a worse IMU. `noise.biases(log.t, seed)` tells the biases that were added."""
+        gyro, accel = noise.errors(self.t, seed)
+        return self.replace(gyro=self.gyro + gyro, accel=self.accel + accel)
+
+    def save(self, path: str | Path, compress: bool = False) -> None:
+        """Write the format that the name ends with (`.npz`, `.csv`, `.tum`), in one piece or not at all.
+
+        Args:
+            path: the file. A `.tum` file takes the poses of the truth and nothing else.
+            compress: make an `.npz` smaller; slow, and noise hardly shrinks.
+        """
+        from gait.io import save
+
+        save(self, path, compress)
+
+    @staticmethod
+    def load(path: str | Path) -> Log:
+        """Read a file of any known format, as `gait.open_log` does."""
+        from gait.io import open_log
+
+        return open_log(path)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write every field as text, one column each; see `docs/log.md` for their names."""
+        from gait.io.csv import Csv
+
+        Csv().write(self, Path(path))
+
+    def _each(self, change: Callable[[tuple[str, ...], AnyArray], AnyArray], **names: Any) -> Log:
+        """The Log with `change(axes, array)` in the place of every array that is there."""
+        axes = {field.name: field.axes for field in self.FIELDS}
+        return self.replace(**{name: change(axes[name], array) for name, array in self.arrays().items()}, **names)
+
+
+def _resolve_names(
+    robot: str | Path | Robot, leg_names: Sequence[str] | None, joint_names: Sequence[str] | None
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Name, legs and joints of a robot; a robot nobody knows is fine as long as both lists are given."""
+    legs: tuple[str, ...] = ()
+    joints: tuple[str, ...] = ()
+    is_path = isinstance(robot, Path) or (isinstance(robot, str) and robot.endswith((".yaml", ".yml")))
+    if leg_names is not None and joint_names is not None and isinstance(robot, str | Path):
+        # The robot need not exist; where somebody keeps its file is nobody else's business.
+        name = Path(robot).stem if is_path else str(robot)
+    elif isinstance(robot, str) and not is_path:
+        name, legs, joints = _names_of(robot)
+    else:
+        from gait.robot import Robot
+
+        loaded = Robot.load(robot) if isinstance(robot, str | Path) else robot
+        name, legs, joints = loaded.name, loaded.leg_names, loaded.joint_names
+    return (
+        name,
+        legs if leg_names is None else _names(leg_names, "leg_names"),
+        joints if joint_names is None else _names(joint_names, "joint_names"),
+    )
+
+
+@lru_cache(maxsize=32)
+def _names_of(robot: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    from gait.robot import Robot
+
+    loaded = Robot.load(robot)
+    return loaded.name, loaded.leg_names, loaded.joint_names
+
+
+def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
+        raise GaitError(f"Log {what} must be a list of names without spaces, commas, quotes or #, got {names!r}")
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise GaitError(f"Log {what} has '{twice[0]}' twice: every name must be its own")
+    return tuple(names)
+
+
+def _find(wanted: Sequence[str], present: Sequence[str], kind: str, robot: str) -> list[int]:
+    missing = [name for name in wanted if name not in present]
+    if missing:
+        near = [name for name in present if missing[0] in name or name in missing[0]]
+        fix = f"log.rename({{'{near[0] if near else '...'}': '{missing[0]}'}})"
+        raise GaitError(
+            f"the log has no {kind} '{missing[0]}' that {robot} needs; it has {', '.join(present)}: rename it in a CSV,"
+            f" or in Python with {fix}"
+        )
+    return [present.index(name) for name in wanted]

@@ -1,0 +1,118 @@
+"""All metrics of one run as rows, and their mean and spread across runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gait.arrays import AnyArray, Array
+from gait.errors import GaitError
+from gait.log.log import MAX_GAP, Log, Trajectory
+from gait.metrics.align import CLOCK_TOLERANCE, Method, associate
+from gait.metrics.consistency import coverage, nees
+from gait.metrics.trajectory_error import (
+    MIN_DISTANCE,
+    Index,
+    ate,
+    drift,
+    path_length,
+    relative_error,
+    slip_mask,
+    velocity_rmse,
+)
+from gait.report.rows import Row
+
+
+@dataclass(frozen=True)
+class MeanStd:
+    """Mean and sample standard deviation across runs."""
+
+    mean: float
+    std: float
+    """Divided by runs - 1; nan for a single run, whose spread is unknown."""
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g}" if self.count < 2 else f"{self.mean:.4g} ({self.std:.2g})"
+
+    def rows(self, name: str, unit: str) -> list[Row]:
+        """Mean and, for two or more runs, standard deviation as rows."""
+        spread = [Row(f"{name}_std", self.std, unit)] if self.count > 1 else []
+        return [Row(name, self.mean, unit), *spread]
+
+
+def mean_std(values: Sequence[float] | Array) -> MeanStd:
+    """Mean (std) of one metric across runs."""
+    runs = np.asarray(values, dtype=np.float64)
+    if runs.ndim != 1 or len(runs) == 0:
+        raise GaitError("no runs to average: give one number for each run")
+    return MeanStd(float(runs.mean()), float(runs.std(ddof=1)) if len(runs) > 1 else float("nan"), len(runs))
+
+
+def across_runs(runs: Sequence[Sequence[Row]]) -> dict[str, MeanStd]:
+    """Mean (std) of every number that all runs have, by name and in the order of the first run."""
+    tables = [{row.name: row.value for row in run if not isinstance(row.value, str)} for run in runs]
+    if not tables:
+        raise GaitError("no runs to average: give the rows of at least one run")
+    shared = [name for name in tables[0] if all(name in table for table in tables)]
+    return {name: mean_std([float(table[name]) for table in tables]) for name in shared}
+
+
+def summary(
+    estimate: Trajectory,
+    truth: Log | Trajectory,
+    *,
+    contact: AnyArray | None = None,
+    alignment: Method = "yaw",
+    seconds: float | None = 5.0,
+    max_gap: float = MAX_GAP,
+) -> list[Row]:
+    """Every metric of one run as rows.
+
+    Args:
+        estimate: what to judge.
+        truth: a log with ground truth, or another trajectory.
+        contact: what the contact estimator says on the log's clock (N, legs), for the errors while slipping.
+        alignment: of the absolute error.
+        seconds: window of the relative error; none leaves it out, as for runs shorter than a window.
+        max_gap: longest distance between two samples of the truth to interpolate across, s.
+    """
+    pair = associate(estimate, truth, max_gap=max_gap)
+    rows = [Row("duration", float(pair.t[-1] - pair.t[0]), "s"), Row("samples", len(pair.t), "-")]
+    if pair.truth.vel_w is not None:
+        rows += _velocity_rows(estimate, truth, pair.rows, max_gap)
+    if contact is not None:
+        rows += _slip_rows(estimate, truth, pair.rows, contact, max_gap)
+    rows += ate(estimate, truth, alignment, max_gap=max_gap).rows()
+    if seconds is not None:
+        rows += relative_error(estimate, truth, seconds, max_gap=max_gap).rows()
+    if path_length(pair.truth.pos_w)[-1] >= MIN_DISTANCE:
+        rows += drift(estimate, truth, max_gap=max_gap).rows()
+    return rows
+
+
+def _velocity_rows(estimate: Trajectory, truth: Log | Trajectory, paired: Index, max_gap: float) -> list[Row]:
+    error = velocity_rmse(estimate, truth, max_gap=max_gap)
+    rows = error.rows()
+    if estimate.vel_cov is not None:
+        claimed = estimate.vel_cov[paired]
+        rows.append(Row("nees_vel", nees(error.errors_b, claimed).mean, "-"))
+        for k in (1.0, 2.0):
+            rows += coverage(error.errors_b, claimed, k).rows("coverage_vel")
+    return rows
+
+
+def _slip_rows(
+    estimate: Trajectory, truth: Log | Trajectory, paired: Index, contact: AnyArray, max_gap: float
+) -> list[Row]:
+    if not isinstance(truth, Log):
+        raise GaitError("slips are found from the true speed of the feet: give the log as the truth")
+    # A flag holds until the next sample, should the estimate run on another clock.
+    held = np.searchsorted(truth.t, estimate.t + CLOCK_TOLERANCE, side="right") - 1
+    slipping = slip_mask(truth, contact)[np.clip(held, 0, None)]
+    rows = [Row("slip_fraction", float(np.mean(slipping[paired])), "-")]
+    if slipping[paired].any():
+        rows += velocity_rmse(estimate, truth, slipping, max_gap=max_gap).rows("velocity_rmse_slip")
+    return rows

@@ -1,0 +1,229 @@
+"""Every number a filter depends on: defaults here, the tuned settings of the model-based methods in baselines.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import yaml
+
+from gait.arrays import Array
+from gait.errors import GaitError
+from gait.log.fields import refuse_unknown
+
+BASELINES_FILE = Path(__file__).with_name("baselines.yaml")
+"""Written by benchmarks/tune_baselines.py."""
+_TUNED = ("detection", "slip", "contact", "kinematics", "rolling")
+_Settings = TypeVar("_Settings", bound="ContactAided | ContactDetection | SlipRejection")
+
+
+def _check(settings: object, least: Mapping[str, float], most: Mapping[str, float]) -> None:
+    """Raise if a number is none, or beyond its bounds (by default 0 and infinity)."""
+    for one in fields(settings):  # type: ignore[arg-type]
+        value, name = getattr(settings, one.name), f"{type(settings).__name__}.{one.name}"
+        flag = isinstance(value, bool | np.bool_)
+        if flag and one.type == "bool":
+            continue
+        low, high = least.get(one.name, 0.0), most.get(one.name, np.inf)
+        if flag or one.type == "bool" or not isinstance(value, int | float | np.number):
+            raise GaitError(f"{name} is {value!r}: give {'True or False' if one.type == 'bool' else 'a number'}")
+        if not (low <= value <= high and np.isfinite(value)):
+            bounds = f"of at least {low:g}" if np.isinf(high) else f"from {low:g} to {high:g}"
+            raise GaitError(f"{name} is {value:g}: give a finite number {bounds}")
+
+
+_LARGE = 1e4
+"""No noise and no standard deviation is larger: covariances would drown in their rounding."""
+
+
+@dataclass(frozen=True)
+class ProcessNoise:
+    """Noise of the IMU as the filter believes it: densities, so that a step of dt adds variance density^2 dt."""
+
+    gyro: float = 0.002
+    """Angular rate, rad/s/sqrt(Hz)."""
+    accel: float = 0.02
+    """Specific force, m/s^2/sqrt(Hz). Above a datasheet's figure: it also covers impacts within a sample."""
+    gyro_bias: float = 1e-5
+    """Random walk of the gyro bias, rad/s^2/sqrt(Hz)."""
+    accel_bias: float = 1e-4
+    """Random walk of the accelerometer bias, m/s^3/sqrt(Hz)."""
+    accel_share: float = 0.0
+    """What joins `accel` while the body accelerates, for each m/s^2 of it, 1/sqrt(Hz); variances add up. An IMU that is
+    turned, scaled, late or held for a sample errs the more the harder it is pushed. An estimator takes it for samples
+    at its network's rate, and more for slower ones."""
+
+    def __post_init__(self) -> None:
+        """See that they are densities."""
+        _check(self, {}, {one.name: _LARGE for one in fields(self)})
+
+    @property
+    def densities(self) -> Array:
+        """All of them in the order above (5,), as the filter's kernels take them."""
+        return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias, self.accel_share])
+
+
+LEGS_NOISE = ProcessNoise(gyro=0.001, accel=0.007, accel_share=0.0023)
+"""What `gait-legs` believes of the IMU unless told otherwise. Other methods are tuned in how far they believe contacts
+or their network; here the network has learned that, and the IMU is what is left to weigh against it. Judged on held-out
+walks with faults: docs/legs.md."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Standard deviations of the state at the start."""
+
+    rotation: float = 0.03
+    """Roll and pitch, rad; yaw is where the world frame starts and gets `yaw`."""
+    yaw: float = 1e-3
+    """Heading, rad: free to choose at the start, so known by definition."""
+    velocity: float = 0.1
+    """m/s."""
+    position: float = 1e-3
+    """m: free to choose at the start, so known by definition."""
+    gyro_bias: float = 0.01
+    """rad/s."""
+    accel_bias: float = 0.1
+    """m/s^2."""
+
+    def __post_init__(self) -> None:
+        """See that they are standard deviations."""
+        _check(self, {}, {one.name: _LARGE for one in fields(self)})
+
+
+@dataclass(frozen=True)
+class Options:
+    """How time is made discrete, and how far a network is believed."""
+
+    gravity: float = -9.81
+    """z component of gravity in the world, m/s^2."""
+    exact_mean: bool = True
+    """Integrate the turning of the body within a step. False holds the orientation, as older filters do."""
+    exact_phi: bool = True
+    """Keep every term of the transition matrix. False keeps those of first order in the step."""
+    max_gap: float = 0.1
+    """A longer step, s, is a gap: feet are dropped, velocity is held, and its uncertainty grows as follows."""
+    gap_accel: float = 2.0
+    """How hard the body may have accelerated in a gap, m/s^2."""
+    gap_rate: float = 1.0
+    """How fast it may have turned, rad/s."""
+    inflation: float = 20.0
+    """Factor on the standard deviation that a network claims. A filter takes errors for new ones in every sample, and
+    those of a network last for many. Found by benchmarks/tune_inflation.py on training episodes."""
+    leg_inflation: float = 1.5
+    """Factor on the standard deviation that `gait-legs` claims for a leg. It learned behind a filter, so what it claims
+    is nearly what a filter should take. The rest is for robots and grounds that it never saw: on those of training, 1
+    is right. Judged on held-out walks with faults: docs/legs.md."""
+    leg_guard: float = 1.0
+    """Standard deviations of a single sample from the filter's own belief within which a leg is taken at its word.
+    Further out its variance grows with the square of the distance, so that one leg that is sure and wrong cannot drag
+    the state along."""
+    joint_delay: float = 0.004
+    """Seconds by which joints are read later than the IMU, smoothing included; `gait-legs` allows for it. Drives that
+    are polled over a bus are 2 to 8 ms late."""
+    joint_delay_std: float = 0.004
+    """Seconds by which that may be off: a leg of `gait-legs` counts for less while its joints change their speed."""
+
+    def __post_init__(self) -> None:
+        """See that a filter can live with them."""
+        some = dict.fromkeys(("max_gap", "inflation", "leg_inflation", "leg_guard"), 1e-6)
+        _check(self, {"gravity": -100.0, **some}, {"gravity": -0.1, "joint_delay": 0.1, "joint_delay_std": 0.1})
+
+
+@dataclass(frozen=True)
+class ContactDetection:
+    """When a foot counts as standing on the ground, judged by its estimated ground force."""
+
+    touch_down: float = 0.16
+    """Vertical force that starts a contact, as a share of the robot's weight."""
+    lift_off: float = 0.08
+    """Force below which a contact ends, as a share of the robot's weight; lower than `touch_down`: hysteresis."""
+    smoothing: float = 0.004
+    """Time constant of the low-pass on joint torques and accelerations, s: accelerations are differences."""
+    touch_down_dwell: float = 0.01
+    """Seconds of load before a contact is believed: an impact rings."""
+    lift_off_dwell: float = 0.0
+    """Seconds without load before a contact ends. A foot that leaves is trusted no longer: it moves at once."""
+
+
+@dataclass(frozen=True)
+class SlipRejection:
+    """Inflate the contact noise of a foot that seems to move (Kim et al. 2021)."""
+
+    enabled: bool = False
+    """On in `iekf-sr`, off in `iekf`."""
+    speed: float = 0.3
+    """Estimated speed of a foot in contact above which it slips, m/s."""
+    inflation: float = 30.0
+    """Factor on the contact noise density of a slipping foot."""
+
+
+@dataclass(frozen=True)
+class ContactAided:
+    """Everything the contact-aided filter (`iekf`, `iekf-sr`) is told.
+
+    The defaults were picked by hand as a start; `BASELINES` holds the tuned settings of the two methods.
+    """
+
+    imu: ProcessNoise = field(default_factory=ProcessNoise)
+    """Shared by every method."""
+    prior: Prior = field(default_factory=Prior)
+    """Shared by every method."""
+    options: Options = field(default_factory=Options)
+    """Shared by every method."""
+    detection: ContactDetection = field(default_factory=ContactDetection)
+    """How contacts are guessed."""
+    slip: SlipRejection = field(default_factory=SlipRejection)
+    """Slip rejection."""
+    contact: float = 0.02
+    """Random walk of a foot on the ground, m/sqrt(s)."""
+    kinematics: float = 0.005
+    """Standard deviation of a foot position from forward kinematics, m."""
+    rolling: bool = True
+    """Feet are spheres: the contact point is their lowest point and rolls along the ground."""
+
+
+def _changed(settings: _Settings, tree: object, where: str, names: Collection[str] | None = None) -> _Settings:
+    """The settings with the values of one part of the file."""
+    known = {item.name: getattr(settings, item.name) for item in fields(settings)}
+    names = list(known) if names is None else names
+    if not isinstance(tree, Mapping):
+        raise GaitError(f"{where} must hold names and values: give some of {', '.join(names)}")
+    refuse_unknown(map(str, tree), names, where, "setting")
+    values: dict[str, Any] = {}
+    for name, value in tree.items():
+        old, at = known[name], f"{where}, {name}"
+        if isinstance(old, ContactDetection | SlipRejection):
+            values[name] = _changed(old, value, at)
+        elif isinstance(old, bool):
+            if not isinstance(value, bool):
+                raise GaitError(f"{at} is {value!r}: give true or false")
+            values[name] = value
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < np.inf:
+            raise GaitError(f"{at} is {value!r}: give a finite number of at least 0")
+        else:
+            values[name] = float(value)
+    return replace(settings, **values)
+
+
+def read_baselines(path: str | Path = BASELINES_FILE) -> dict[str, ContactAided]:
+    """Settings of the contact-aided filter by the name of the method, from a YAML file.
+
+    What the file leaves out keeps its default. IMU noise, prior and options belong to all methods: no file sets them.
+    """
+    try:
+        tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise GaitError(f"cannot read the baselines {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, yaml.YAMLError):
+        raise GaitError(f"the baselines {path} are not valid YAML: correct their syntax") from None
+    if not isinstance(tree, Mapping):
+        raise GaitError(f"the baselines {path} name no method: give at least one, such as iekf, with its settings")
+    return {str(name): _changed(ContactAided(), part, f"{path}, {name}", _TUNED) for name, part in tree.items()}
+
+
+BASELINES: dict[str, ContactAided] = read_baselines()
+"""The model-based methods by name."""

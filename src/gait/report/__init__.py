@@ -1,0 +1,1 @@
+"""What people read: tables, charts, HTML reports, the Rerun view. Data comes in, nothing is computed here."""

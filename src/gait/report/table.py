@@ -1,0 +1,93 @@
+"""A table as data: `render` prints it for people, `rows` names its numbers for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from gait.report.rows import Row
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry: a mean, its spread, and what the paper has there."""
+
+    mean: float
+    std: float = float("nan")
+    paper: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a table."""
+
+    keys: tuple[str, ...]
+    """Such as `("rubber", "full")`: what results are named by."""
+    labels: tuple[str, ...]
+    """The same for people: one for each of the table's `heads`."""
+    unit: str
+    """Of its cells; empty where columns have units of their own."""
+    cells: dict[str, Cell]
+    """By column."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that can be printed in many ways; see `gait.report.table_text`."""
+
+    name: str
+    """Such as `table1`."""
+    title: str
+    note: str
+    heads: tuple[str, ...]
+    """Of the columns before those with numbers."""
+    columns: tuple[str, ...]
+    """Methods, or figures."""
+    lines: tuple[Line, ...]
+    best: Literal["row", "column", ""] = "row"
+    """Within what the smallest number is the best; empty where numbers are not to be compared."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Of columns, where lines have none."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What people read above a column, where it is not its name."""
+    unranked: tuple[str, ...] = ()
+    """Columns, or first keys of lines, in which less is not better."""
+
+    def rank(self, line: Line, column: str) -> int | None:
+        """0 for the best, 1 for the second and so on; None where nothing is compared."""
+        rivals = self._rivals(line, column)
+        return None if rivals is None else sum(rival < line.cells[column].mean for rival in rivals)
+
+    def over_best(self, line: Line, column: str) -> float | None:
+        """How much larger than the best, as a share; None where nothing is compared."""
+        rivals = self._rivals(line, column)
+        return None if rivals is None or min(rivals) <= 0.0 else line.cells[column].mean / min(rivals) - 1.0
+
+    def _rivals(self, line: Line, column: str) -> list[float] | None:
+        if not self.best or column in self.unranked or line.keys[0] in self.unranked:
+            return None
+        among = line.cells.values() if self.best == "row" else (one.cells[column] for one in self.lines)
+        means = [cell.mean for cell in among if np.isfinite(cell.mean)]
+        return means if len(means) > 1 else None
+
+    def unit(self, line: Line, column: str) -> str:
+        """Of one cell."""
+        return line.unit or self.units.get(column, "-")
+
+    def rows(self) -> list[Row]:
+        """As results: `table1.rubber.full.gait`, and the same with `.std`, `.over_best` and `.paper`."""
+        rows = []
+        for line in self.lines:
+            for column, cell in line.cells.items():
+                name, unit = ".".join((self.name, *line.keys, column)), self.unit(line, column)
+                rows.append(Row(name, cell.mean, unit))
+                if np.isfinite(cell.std):
+                    rows.append(Row(f"{name}.std", cell.std, unit))
+                if (over := self.over_best(line, column)) is not None:
+                    rows.append(Row(f"{name}.over_best", over, "-"))
+                if cell.paper is not None:
+                    rows.append(Row(f"{name}.paper", cell.paper, unit))
+        return rows

@@ -1,5 +1,0 @@
-"""Robots: one YAML file each, and the kinematics made from it."""
-
-from gait.robots.robot import Link, Robot, Shapes, robot_names
-
-__all__ = ["Link", "Robot", "Shapes", "robot_names"]

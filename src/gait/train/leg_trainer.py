@@ -1,0 +1,120 @@
+"""The training of `gait-legs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gait.arrays import AnyArray
+from gait.nets.base import split
+from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY, flipped
+from gait.nets.legs import LegsNet
+from gait.train.data import FILTER, generator
+from gait.train.leg_loss import Carried, carried_likelihood, carry, leg_likelihood
+from gait.train.loop import Trainer, learning_rate
+from gait.train.validate import Score, score_of
+
+SPARSE, DENSE = 5, 2
+"""Every so many samples count: for single legs neighbours say the same, a filter wants them all."""
+LEG_SHARE = 0.1
+"""How much the likelihood of single legs still counts in the second stage."""
+
+
+class LegsTrainer(Trainer):
+    """Trains on the likelihood of single legs first, then through a filter; `l1_iterations` is where it changes."""
+
+    net: LegsNet
+
+    def iterate(self) -> dict[str, Any]:
+        """One iteration: a batch of sequences, one update."""
+        number, config = len(self.history), self.config
+        rng = generator(config, FILTER, number)
+        filtered = number >= config.l1_iterations
+        every = DENSE if filtered else SPARSE
+        batch = self.source.batch(number)
+        features, velocity = mirrored(torch.from_numpy(batch.features), torch.from_numpy(batch.velocity), rng)
+        features = legs_apart(features, velocity, config.legs_apart, rng)
+        first = int(rng.integers(every))
+        used = legs_in_use(len(features), self.net.architecture.legs, config.hidden_legs, rng)
+        legs = self.net.legs(features, None, every, first, used)
+        truth = velocity[:, first::every]
+        loss = leg_likelihood(legs, truth, used)
+        row: dict[str, Any] = {"iteration": number}
+        if filtered:
+            carried = carry(legs, truth, features[:, first::every, :3], used, self._dt, every, rng)
+            loss = carried_likelihood(carried) + LEG_SHARE * loss
+            row["nees"] = float((carried.error.detach() ** 2 / carried.variance.detach()).mean())
+        norm = self._update(loss, number)
+        row |= {"loss": float(loss.detach()), "gradient": norm, "learning_rate": learning_rate(config, number)}
+        self.history.append(row)
+        return row
+
+    def validate(self) -> Score:
+        """The error of the small filter over the validation episodes, which are as long as the shortest of them."""
+        episodes = self.source.validation
+        steps = min(len(episode.features) for episode in episodes)
+        features = torch.from_numpy(np.stack([episode.features[:steps] for episode in episodes]))
+        velocity = torch.from_numpy(np.stack([episode.velocity[:steps] for episode in episodes]))
+        carried = self._carry(features, velocity)
+        errors = [_columns(carried.error, i) for i in range(len(episodes))]
+        log_std = [_columns(0.5 * torch.log(carried.variance), i) for i in range(len(episodes))]
+        nothing = [np.zeros_like(error) for error in errors]
+        result = score_of(list(zip(errors, log_std, strict=True)), nothing)
+        self.history[-1].update(result.as_dict("validation_"))
+        return result
+
+    @property
+    def _dt(self) -> float:
+        return 1.0 / self.source.subject.rate
+
+    def _carry(self, features: Tensor, velocity: Tensor) -> Carried:
+        with torch.no_grad():
+            legs = self.net.legs(features, None, DENSE)
+            used = torch.ones(len(features), self.net.architecture.legs).bool()
+            rate = features[:, ::DENSE, :3]
+            return carry(legs, velocity[:, ::DENSE], rate, used, self._dt, DENSE, generator(self.config, FILTER, 0))
+
+
+def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -> Tensor:
+    """Which legs of each sequence may be used (B, L): in half of them each leg is hidden with chance `share`.
+
+    A leg learns to be judged without its partners of the trot, and in the company of others.
+    """
+    if share == 0.0:
+        return torch.ones(batch, legs).bool()
+    hidden = (rng.random((batch, legs)) < share) & (rng.random((batch, 1)) < 0.5)
+    hidden[hidden.all(1)] = False
+    return torch.from_numpy(~hidden)
+
+
+def legs_apart(features: Tensor, velocity: Tensor, share: float, rng: np.random.Generator) -> Tensor:
+    """In a share of the sequences (B, T, F) each leg is taken from a moment of its own, as if the gait were another.
+
+    What a leg measures is moved along with the true velocity (B, T, 3), so that its error stays what it was.
+    """
+    if share == 0.0:
+        return features
+    batch, steps = velocity.shape[:2]
+    own = split(features[..., SHARED:], -1, (-1, PER_LEG))  # (B, T, L, 12)
+    later = rng.integers(steps, size=(batch, own.shape[2])) * (rng.random((batch, 1)) < share)
+    rows = torch.from_numpy((np.arange(steps)[None, :, None] + later[:, None]) % steps)  # (B, T, L)
+    moved = torch.take_along_dim(own, rows[..., None], 1)
+    then = torch.take_along_dim(velocity[:, :, None].expand(-1, -1, own.shape[2], -1), rows[..., None], 1)
+    moved[..., VELOCITY : VELOCITY + 3] += velocity[:, :, None] - then
+    return torch.cat([features[..., :SHARED], moved.flatten(2)], -1)
+
+
+def mirrored(features: Tensor, velocity: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Half of the sequences as in a mirror: a robot is the same to its left and to its right."""
+    sign = torch.from_numpy(np.where(rng.random(len(features)) < 0.5, -1.0, 1.0).astype(np.float32))[:, None, None]
+    flip = torch.tensor(flipped((features.shape[-1] - SHARED) // 3))
+    return torch.where(flip, sign * features, features), torch.where(
+        torch.tensor([False, True, False]), sign * velocity, velocity
+    )
+
+
+def _columns(values: Tensor, i: int) -> AnyArray:
+    return values[:, i].numpy().astype(np.float64)
