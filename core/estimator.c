@@ -119,6 +119,7 @@ static void begin(gait_t *g, int align)
     g->broken = g->whole = 0.0;
     g->align = (uint8_t)align;
     g->measured = g->spare = g->has_joints = 0;
+    memset(g->predicted, 0, sizeof g->predicted);
     contacts_reset(g);
     legs_reset(g);
 }
@@ -323,6 +324,12 @@ static uint32_t follow(gait_t *g, uint32_t health)
     return health;
 }
 
+static int align(gait_t *g)
+{
+    const gait_settings *s = &g->config->settings;
+    return filter_align(&g->filter, &g->config->robot, s->rest_std, g->input.accel, s->gravity);
+}
+
 /* Carry the state of a method with a network to the sample that was just admitted; returns health bits. */
 static uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, uint32_t health)
 {
@@ -334,8 +341,7 @@ static uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, 
     const int usable = in->imu_known && in->blind <= c->settings.hold && standing > 0;
     choose_network(g, standing == c->robot.legs);
     if (verdict == FIRST && g->align) {
-        if (in->blind > 0.0 || (health & GAIT_BAD_SAMPLE && !in->imu_known)
-            || !filter_align(&g->filter, &c->robot, c->settings.rest_std, in->accel, c->settings.gravity)) {
+        if (in->blind > 0.0 || !align(g)) {
             in->started = 0; /* not a robot at rest: look again at the next sample */
             return health | GAIT_STARTING | GAIT_NO_MEASUREMENT;
         }
@@ -359,8 +365,7 @@ static uint32_t contact_step(gait_t *g, const gait_sample *sample, int verdict, 
     if (verdict == FIRST) {
         health |= GAIT_STARTING;
         if (!g->align) return health;
-        if (in->blind > 0.0 || !in->imu_known
-            || !filter_align(&g->filter, &c->robot, c->settings.rest_std, in->accel, c->settings.gravity)) {
+        if (in->blind > 0.0 || !align(g)) {
             in->started = 0; /* not a robot at rest: look again at the next sample */
             return health | GAIT_NO_MEASUREMENT;
         }
@@ -474,6 +479,13 @@ void gait_run(gait_t *g, const double *rows, size_t n, double *states)
     }
 }
 
+void gait_step_row(gait_t *g, const double *row, double *state_and_cov)
+{
+    const gait_sample sample = sample_of(g->config, row);
+    gait_update(g, &sample, state_and_cov);
+    gait_cov(g, state_and_cov + gait_state_doubles(g->config));
+}
+
 void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows, const unsigned char *skip,
                        double *states)
 {
@@ -508,7 +520,13 @@ uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double
     return gait_update(g, &sample, state);
 }
 
-void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state)
+void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state_and_cov)
+{
+    gait_update_imu(g, t, gyro, accel, state_and_cov);
+    gait_cov(g, state_and_cov + gait_state_doubles(g->config));
+}
+
+void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_cov)
 {
     const double dt = t - g->input.t, longest = g->config->settings.max_gap;
     memcpy(scratch, g, gait_bytes(g->config));
@@ -518,8 +536,9 @@ void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state)
         else advance(scratch, dt, 0);
         scratch->input.t = t;
         scratch->input.gap = health ? dt : 0.0;
-        write_state(scratch, health, state);
-        return;
+        write_state(scratch, health, state_and_cov);
+    } else {
+        write_state(scratch, g->measured || g->contacts.measured ? 0 : GAIT_STARTING, state_and_cov);
     }
-    write_state(scratch, g->measured || g->contacts.measured ? 0 : GAIT_STARTING, state);
+    gait_cov(scratch, state_and_cov + gait_state_doubles(g->config));
 }

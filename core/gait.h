@@ -18,7 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "leg_network.h"
 #include "network.h"
 
 #ifdef __cplusplus
@@ -167,6 +166,8 @@ int gait_reset_gravity(gait_t *g, const double *accel);
 uint32_t gait_update(gait_t *g, const gait_sample *sample, double *state);
 /* The same for n samples in rows of numbers: t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok. */
 void gait_run(gait_t *g, const double *rows, size_t n, double *states);
+/* One such row; behind the state comes the covariance (gait_cov). */
+void gait_step_row(gait_t *g, const double *row, double *state_and_cov);
 size_t gait_row_doubles(const gait_config *config);
 /* n contexts, `bytes` apart, each with its own row; states `width` doubles apart; skip is null or flags. */
 void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows, const unsigned char *skip,
@@ -176,10 +177,11 @@ void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows
  * `hold` count as missing. */
 void gait_update_joints(gait_t *g, const gait_sample *sample);
 uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state);
+void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state_and_cov);
 
 /* The state carried on to a later time by the last IMU sample; the context does not change. `scratch` is a context of
- * the same configuration. */
-void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state);
+ * the same configuration. Behind the state comes the covariance. */
+void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_cov);
 
 /* The parts of a step, for measurements of the caller's own (method GAIT_EXTERNAL): take a sample and carry the filter to
  * it; returns bits of health, and whether measurements may be given. Then any number of corrections with an innovation
@@ -192,6 +194,10 @@ uint32_t gait_end(gait_t *g, uint32_t health, double *state);
 /* Covariance of the right-invariant error, (size, size): rotation, velocity, position, biases, then feet. */
 int gait_cov_size(const gait_config *config);
 void gait_cov(const gait_t *g, double *cov);
+
+/* Features of gait-legs for n samples in a row, for training: arrays (n, 3) or (n, joints), dt (n), out (n, 6 + 12 legs). */
+void gait_leg_features(const gait_robot *robot, double delay, size_t n, const double *gyro, const double *accel,
+                       const double *q, const double *dq, const double *tau, const double *dt, double *out);
 
 #ifdef __cplusplus
 }

@@ -129,6 +129,18 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
     s->begun = 1;
 }
 
+void gait_leg_features(const gait_robot *robot, double delay, size_t n, const double *gyro, const double *accel,
+                       const double *q, const double *dq, const double *tau, const double *dt, double *out)
+{
+    const size_t width = (size_t)(SHARED_FEATURES + LEG_FEATURES * robot->legs), J = (size_t)robot->joints;
+    gait_leg_state s;
+    memset(&s, 0, sizeof s);
+    for (size_t k = 0; k < n; k++) {
+        legs_features(robot, delay, &s, gyro + 3 * k, accel + 3 * k, q + J * k, dq + J * k, tau + J * k, dt[k]);
+        memcpy(out + width * k, s.features, width * sizeof(double));
+    }
+}
+
 static void mix(const double *last, const double *now, double part, int count, double *out)
 {
     for (int i = 0; i < count; i++) out[i] = part == 1.0 ? now[i] : last[i] + part * (now[i] - last[i]);

@@ -134,6 +134,26 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What a sensor can truly say. Beyond it a value is not used, and `health` says so."""
+
+    gyro: float = 34.9
+    """Range of the gyro, rad/s: 2000 degrees a second."""
+    accel: float = 157.0
+    """Range of the accelerometer, m/s^2: 16 g."""
+    joint_margin: float = 0.5
+    """How far beyond its stops a joint may read, rad: offsets and calibration."""
+    joint_speed: float = 3.0
+    """How much faster than its rated speed a joint may read: impacts."""
+    hold: float = 0.1
+    """Seconds for which the last good value of an IMU or of a joint target stands in for a broken one."""
+    stale: float = 0.05
+    """Seconds without any change in a leg's encoders, while others change, after which it counts as stuck."""
+    clock_reset: float = 1.0
+    """A stamp this far in the past, s, is a clock that was set anew, not a late sample."""
+
+
+@dataclass(frozen=True)
 class ContactDetection:
     """When a foot counts as standing on the ground, judged by its estimated ground force."""
 
