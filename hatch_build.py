@@ -73,6 +73,8 @@ else:
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Called by hatchling before it collects files."""
+            if self.target_name != "wheel":
+                return
             for old in PACKAGE.glob("_core_*.so"):
                 old.unlink()
             build()
