@@ -1,0 +1,281 @@
+#include "network.h"
+
+#include "vector.h"
+
+enum { QUERY_LANES = 4, ENCODE_ROWS = 32, UNITS = 16, LAYER_ROWS = 64 };
+/* Registers of sums at once: enough to hide the latency of a multiply-add, few enough for all to be there. */
+enum { GATE_GROUPS = GAIT_LANES == 16 ? 3 : 6, LAYER_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
+
+/* Score of a hidden token: its share is exactly zero. A window whose highest score is below SEEN shows nothing. */
+static const float UNSEEN = -1e30f, SEEN = -1e29f;
+
+/* Where things lie in the memory of a context. */
+typedef struct network_memory {
+    float *counts;  /* samples in the window; place of the next one in the ring */
+    float *state;   /* [grus][hidden, padded] */
+    float *after;   /* the same one step on */
+    float *samples; /* the ring [history][features by token, padded] */
+    float *scores;  /* of its samples [history][tokens][lanes], each row padded */
+    float *shares;  /* of the last step, before they are scaled, in the order of the ring; as scores */
+    float *scale;   /* of the shares [lanes] */
+    float *highest; /* score of a query, for each token alike; one row as scores */
+    float *pooled;  /* [raw numbers, tokens, slots][lanes] */
+    float *encoded; /* [latents, padded to a multiple of 2][width, padded] */
+    float *input;   /* of the GRUs */
+    float *layer;   /* before an output */
+    size_t floats;
+} network_memory;
+
+static int units_of(const gait_network *n) { return (int)vec_round_up((size_t)n->hidden, UNITS); }
+static int layer_width(const gait_network *n) { return (int)vec_round_up((size_t)n->mlp, LAYER_ROWS); }
+static int encoded_width(const gait_network *n) { return (int)vec_round_up((size_t)n->width, ENCODE_ROWS); }
+static int score_row(const gait_network *n) { return (int)vec_round_up((size_t)(n->tokens * n->lanes), 16); }
+static int sample_row(const gait_network *n) { return (int)vec_round_up((size_t)n->features, 16); }
+
+static float *network_take(network_memory *m, float *memory, size_t count)
+{
+    float *piece = memory ? memory + m->floats : NULL;
+    m->floats += vec_round_up(count, 16);
+    return piece;
+}
+
+static network_memory network_layout(const gait_network *n, float *memory)
+{
+    network_memory m = {0};
+    const size_t states = (size_t)(n->grus * units_of(n)), row = (size_t)score_row(n), history = (size_t)n->history;
+    m.counts = network_take(&m, memory, 2);
+    m.state = network_take(&m, memory, states);
+    m.after = network_take(&m, memory, states);
+    m.samples = network_take(&m, memory, history * (size_t)sample_row(n));
+    m.scores = network_take(&m, memory, history * row);
+    m.shares = network_take(&m, memory, history * row);
+    m.scale = network_take(&m, memory, (size_t)n->lanes);
+    m.highest = network_take(&m, memory, row);
+    m.pooled = network_take(&m, memory, (size_t)((n->raw + n->history) * n->lanes) + row);
+    m.encoded = network_take(&m, memory, (size_t)((n->latents + 1) * encoded_width(n)));
+    m.input = network_take(&m, memory, (size_t)n->inputs);
+    m.layer = network_take(&m, memory, (size_t)layer_width(n));
+    return m;
+}
+
+size_t gait_network_floats(const gait_network *n) { return network_layout(n, NULL).floats; }
+
+void gait_network_reset(const gait_network *n, float *memory)
+{
+    memset(memory, 0, gait_network_floats(n) * sizeof *memory);
+}
+
+/* Which slot of the window, oldest first, a place of the ring holds when the newest sample is at `newest`. */
+static int slot_of(const gait_network *n, int place, int newest)
+{
+    return n->history - 1 - (newest - place + (newest < place ? n->history : 0));
+}
+
+/* Keep the sample and its scores in the ring; of what is hidden nothing is kept, be it nan. */
+static void take_sample(const gait_network *n, const network_memory *m, const float *features,
+                        const unsigned char *seen, int place)
+{
+    const int lanes = n->lanes;
+    float *sample = m->samples + place * sample_row(n), *scores = m->scores + place * score_row(n);
+    for (int token = 0; token < n->tokens; token++) {
+        const int first = n->token_table[3 * token], count = n->token_table[3 * token + 1];
+        for (int i = first; i < first + count; i++) sample[i] = seen[token] ? features[n->order[i]] : 0.0f;
+        for (int lane = 0; lane < lanes; lane += QUERY_LANES) {
+            const float *w = n->score + first * lanes + lane, *bias = n->score_bias + token * lanes + lane;
+            float sum[QUERY_LANES];
+            for (int k = 0; k < QUERY_LANES; k++) sum[k] = bias[k];
+            for (int i = 0; i < count; i++, w += lanes)
+                for (int k = 0; k < QUERY_LANES; k++) sum[k] = GAIT_FMA(w[k], sample[first + i], sum[k]);
+            for (int k = 0; k < QUERY_LANES; k++) scores[token * lanes + lane + k] = seen[token] ? sum[k] : UNSEEN;
+        }
+    }
+}
+
+/* Scores of the window, and the highest of each query. */
+static void gather_scores(const gait_network *n, const network_memory *m, int samples, int newest)
+{
+    const int row = score_row(n), lanes = n->lanes;
+    float *restrict highest = m->highest;
+    for (int j = 0; j < row; j++) highest[j] = UNSEEN;
+    for (int place = 0; place < samples; place++) {
+        const float *restrict scores = m->scores + place * row;
+        const float *restrict bias = n->slot_bias + slot_of(n, place, newest) * row;
+        float *restrict shares = m->shares + place * row;
+        for (int j = 0; j < row; j++) {
+            shares[j] = scores[j] + bias[j];
+            highest[j] = vec_larger(shares[j], highest[j]);
+        }
+    }
+    for (int lane = 0; lane < lanes; lane += QUERY_LANES) {
+        float most[QUERY_LANES];
+        for (int k = 0; k < QUERY_LANES; k++) most[k] = UNSEEN;
+        for (int j = lane; j < n->tokens * lanes; j += lanes)
+            for (int k = 0; k < QUERY_LANES; k++) most[k] = vec_larger(highest[j + k], most[k]);
+        for (int j = lane; j < n->tokens * lanes; j += lanes)
+            for (int k = 0; k < QUERY_LANES; k++) highest[j + k] = most[k];
+    }
+}
+
+/* Shares of attention before they are scaled, and their sums by token and by slot among the pooled numbers. */
+static void share_attention(const gait_network *n, const network_memory *m, int samples, int newest)
+{
+    const int row = score_row(n), lanes = n->lanes;
+    float *restrict by_token = m->pooled + n->raw * lanes, *by_slot = by_token + n->tokens * lanes;
+    const float *restrict highest = m->highest;
+    for (int j = 0; j < row; j++) by_token[j] = 0.0f;
+    for (int place = 0; place < samples; place++) {
+        float *restrict shares = m->shares + place * row;
+        for (int j = 0; j < row; j++) shares[j] = vec_exp(shares[j] - highest[j]);
+        for (int j = 0; j < row; j++) by_token[j] += shares[j];
+    }
+    memset(by_slot, 0, (size_t)(n->history * lanes) * sizeof *by_slot);
+    for (int lane = 0; lane < lanes; lane += QUERY_LANES) {
+        float total[QUERY_LANES] = {0.0f};
+        for (int place = 0; place < samples; place++) {
+            const float *shares = m->shares + place * row + lane;
+            float sum[QUERY_LANES] = {0.0f}, *slot = by_slot + slot_of(n, place, newest) * lanes + lane;
+            for (int token = 0; token < n->tokens; token++, shares += lanes)
+                for (int k = 0; k < QUERY_LANES; k++) sum[k] += shares[k];
+            for (int k = 0; k < QUERY_LANES; k++) total[k] += sum[k];
+            for (int k = 0; k < QUERY_LANES; k++) slot[k] = sum[k];
+        }
+        for (int k = 0; k < QUERY_LANES; k++)
+            m->scale[lane + k] = m->highest[lane + k] > SEEN ? 1.0f / total[k] : 0.0f;
+    }
+}
+
+/* The raw numbers of the window, each token's weighed by its shares; then the scale of everything that is pooled. */
+static void pool_numbers(const gait_network *n, const network_memory *m, int samples)
+{
+    const int lanes = n->lanes, row = score_row(n), stride = sample_row(n);
+    memset(m->pooled, 0, (size_t)(n->raw * lanes) * sizeof *m->pooled);
+    for (int lane = 0; lane < lanes; lane += QUERY_LANES) {
+        for (int token = 0; token < n->tokens; token++) {
+            const int first = n->token_table[3 * token], count = n->token_table[3 * token + 1];
+            float *restrict to = m->pooled + n->token_table[3 * token + 2] * lanes + lane;
+            for (int i = 0; i < count; i++, to += lanes) {
+                const float *x = m->samples + first + i, *shares = m->shares + token * lanes + lane;
+                float sum[QUERY_LANES];
+                for (int k = 0; k < QUERY_LANES; k++) sum[k] = to[k];
+                for (int place = 0; place < samples; place++, x += stride, shares += row)
+                    for (int k = 0; k < QUERY_LANES; k++) sum[k] = GAIT_FMA(shares[k], *x, sum[k]);
+                for (int k = 0; k < QUERY_LANES; k++) to[k] = sum[k];
+            }
+        }
+        float *restrict pooled = m->pooled + lane, scale[QUERY_LANES];
+        for (int k = 0; k < QUERY_LANES; k++) scale[k] = m->scale[lane + k];
+        for (int p = 0; p < n->raw + n->tokens + n->history; p++, pooled += lanes)
+            for (int k = 0; k < QUERY_LANES; k++) pooled[k] *= scale[k];
+    }
+}
+
+/* The encoder's output, without the offset that is in the gates: two latents at a time. */
+static void encode(const gait_network *n, const network_memory *m)
+{
+    enum { GROUPS = GAIT_LANES == 16 ? 2 : 4 };
+    const int pooled = n->raw + n->tokens + n->history, width = encoded_width(n);
+    for (int latent = 0; latent < n->latents; latent += 2) {
+        const float *x = m->pooled + latent * n->heads;
+        for (int row = 0; row < width; row += GROUPS * GAIT_LANES) {
+            const float *w = n->encode + row / ENCODE_ROWS * ENCODE_ROWS * n->heads * pooled + row % ENCODE_ROWS;
+            float *out = m->encoded + latent * width + row;
+            vec_lanes sums[VEC_MOST_SUMS];
+            for (int g = 0; g < 2 * GROUPS; g++) sums[g] = vec_zero();
+            for (int head = 0; head < n->heads; head++, w += pooled * ENCODE_ROWS)
+                vec_product(GROUPS, 2, w, ENCODE_ROWS, pooled, x + head, n->lanes, n->heads, sums);
+            for (int g = 0; g < GROUPS; g++) {
+                vec_store(out + g * GAIT_LANES, sums[g]);
+                vec_store(out + width + g * GAIT_LANES, sums[GROUPS + g]);
+            }
+        }
+    }
+    for (int latent = 0; latent < n->latents; latent++)
+        memcpy(m->input + latent * n->width, m->encoded + latent * width, (size_t)n->width * sizeof *m->input);
+}
+
+/* One step of 16 units of a GRU. */
+static void gated_units(const float *restrict sums, const float *restrict recurrent, const float *restrict before,
+                        float *restrict after)
+{
+    for (int j = 0; j < UNITS; j++) {
+        const float reset = vec_sigmoid(sums[j]), update = vec_sigmoid(sums[UNITS + j]);
+        const float fresh = vec_tanh(GAIT_FMA(reset, recurrent[j], sums[2 * UNITS + j]));
+        after[j] = GAIT_FMA(update, before[j] - fresh, fresh);
+    }
+}
+
+static void recur(const gait_network *n, const network_memory *m)
+{
+    const int units = units_of(n), rows = 3 * UNITS;
+    const float *w = n->gates, *bias = n->gate_bias;
+    for (int gru = 0; gru < n->grus; gru++) {
+        const float *state = m->state + gru * units;
+        for (int unit = 0; unit < units; unit += UNITS, bias += 4 * UNITS) {
+            float sums[3 * UNITS], fresh[3 * UNITS];
+            memcpy(sums, bias, sizeof sums);
+            vec_add_product(GATE_GROUPS, w, rows, n->inputs, m->input, sums);
+            w += n->inputs * rows;
+            /* The reset gate stands between the two parts of the new state. */
+            memcpy(fresh + 2 * UNITS, sums + 2 * UNITS, UNITS * sizeof *sums);
+            memcpy(sums + 2 * UNITS, bias + 3 * UNITS, UNITS * sizeof *sums);
+            vec_add_product(GATE_GROUPS, w, rows, n->hidden, state, sums);
+            w += n->hidden * rows;
+            memcpy(fresh, sums, 2 * UNITS * sizeof *sums);
+            gated_units(fresh, sums + 2 * UNITS, state + unit, m->after + gru * units + unit);
+        }
+    }
+    memcpy(m->state, m->after, (size_t)(n->grus * units) * sizeof *m->state);
+}
+
+/* The two hidden layers, and their outputs. */
+static void read_out(const gait_network *n, const network_memory *m, float out[6])
+{
+    const int width = layer_width(n);
+    const float *w = n->layers;
+    for (int i = 0; i < 2; i++) {
+        const float *state = m->state + (n->grus == 2 ? i * units_of(n) : 0);
+        memcpy(m->layer, n->layer_bias + i * width, (size_t)width * sizeof *m->layer);
+        for (int row = 0; row < width; row += LAYER_ROWS, w += n->hidden * LAYER_ROWS)
+            vec_add_product(LAYER_GROUPS, w, LAYER_ROWS, n->hidden, state, m->layer + row);
+        for (int j = 0; j < width; j++) m->layer[j] = vec_larger(m->layer[j], 0.0f);
+        for (int axis = 3 * i; axis < 3 * i + 3; axis++)
+            out[axis] = vec_dot(n->outputs + axis * width, m->layer, width) + n->output_bias[axis];
+    }
+    for (int axis = 3; axis < 6; axis++) out[axis] = GAIT_FMA(n->log_std_span, vec_sigmoid(out[axis]), n->log_std_min);
+}
+
+void gait_network_step(const gait_network *n, float *memory, const float *features, const unsigned char *seen,
+                       float out[6])
+{
+    const network_memory m = network_layout(n, memory);
+    if (n->tokens == 0) {
+        memcpy(m.input, features, (size_t)n->features * sizeof *features);
+    } else {
+        const int place = (int)m.counts[1], samples = (int)m.counts[0] < n->history ? (int)m.counts[0] + 1 : n->history;
+        take_sample(n, &m, features, seen, place);
+        m.counts[0] = (float)samples;
+        m.counts[1] = (float)(place + 1 < n->history ? place + 1 : 0);
+        gather_scores(n, &m, samples, place);
+        share_attention(n, &m, samples, place);
+        pool_numbers(n, &m, samples);
+        encode(n, &m);
+        memcpy(m.input + n->latents * n->width, features, 6 * sizeof *features);
+    }
+    recur(n, &m);
+    read_out(n, &m, out);
+}
+
+void gait_network_attention(const gait_network *n, const float *memory, double *out)
+{
+    /* Nothing is written through the layout here. */
+    const network_memory m = network_layout(n, (float *)(uintptr_t)memory);
+    const int samples = (int)m.counts[0], newest = ((int)m.counts[1] + n->history - 1) % (n->history ? n->history : 1);
+    for (int i = 0; i < n->history * n->tokens; i++) out[i] = 0.0;
+    for (int place = 0; place < samples; place++)
+        for (int token = 0; token < n->tokens; token++) {
+            const float *shares = m.shares + place * score_row(n) + token * n->lanes;
+            double sum = 0.0;
+            for (int k = 0; k < n->queries; k++) sum += shares[k] * m.scale[k];
+            out[slot_of(n, place, newest) * n->tokens + token] = sum / n->queries;
+        }
+}

@@ -1,0 +1,86 @@
+"""`gait`, `gait-flat` and `nmn` as the C core steps through them: `struct gait_network` of `core/network.h`."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import ClassVar
+
+import numpy as np
+
+from gait.arrays import AnyArray
+from gait.nets.architecture import AttentionArchitecture
+from gait.nets.model import Model
+from gait.nets.packing import PackedStruct, floats_pointer, ints_pointer, padded, rounded_up, tiles
+from gait.nets.parts import Parts, parts_of
+
+QUERY_LANES, ENCODE_ROWS, UNITS, LAYER_ROWS = 4, 32, 16, 64
+"""Queries side by side, rows of the encoder, units of a GRU and rows of a hidden layer, in the core's tiles."""
+_SIZES = (
+    "features", "tokens", "history", "queries", "lanes", "latents", "heads", "width", "raw", "inputs", "grus", "hidden",
+    "mlp",
+)  # fmt: skip
+_INTS = ("order", "token_table")
+_FLOATS = (
+    "score", "score_bias", "slot_bias", "encode", "gate_bias", "gates", "layer_bias", "layers", "output_bias",
+    "outputs",
+)  # fmt: skip
+
+
+class Network(PackedStruct):
+    """The struct, field by field; `core/network.h` says what each one is."""
+
+    _fields_: ClassVar = [
+        *((name, ctypes.c_int32) for name in _SIZES),
+        ("log_std_min", ctypes.c_float),
+        ("log_std_span", ctypes.c_float),
+        *((name, ints_pointer) for name in _INTS),
+        *((name, floats_pointer) for name in _FLOATS),
+    ]
+
+
+def pack(model: Model) -> Network:
+    """Lay a model out for `gait_network_step`."""
+    a, p = model.architecture, parts_of(model)
+    grus, _, inputs = p.gate_weight.shape
+    mlp = rounded_up(a.mlp, LAYER_ROWS)
+    sizes = {
+        "features": a.num_features, "inputs": inputs, "grus": grus, "hidden": a.hidden, "mlp": a.mlp,
+        "log_std_min": a.log_std_min, "log_std_span": a.log_std_max - a.log_std_min,
+    }  # fmt: skip
+    # Units of a tile lie side by side for each gate, and gates for each column.
+    weight = np.concatenate([p.gate_weight, p.recurrent_weight], axis=2).reshape(grus, 3, a.hidden, -1)
+    bias = np.concatenate([p.gate_bias, p.recurrent_bias], axis=1).reshape(grus, 4, a.hidden, 1)
+    arrays: dict[str, AnyArray] = {
+        "gates": tiles(weight, UNITS).transpose(0, 2, 3, 1, 4),
+        "gate_bias": tiles(bias, UNITS).transpose(0, 2, 3, 1, 4),
+        "layer_bias": padded(p.hidden_bias, 2, mlp),
+        "layers": tiles(p.hidden_weight, LAYER_ROWS),
+        "output_bias": p.output_bias,
+        "outputs": padded(p.output_weight, 2, 3, mlp),
+    }
+    if isinstance(a, AttentionArchitecture):
+        attention_sizes, attention_arrays = _attention(a, p)
+        sizes |= attention_sizes
+        arrays |= attention_arrays
+    return Network(sizes, arrays)
+
+
+def _attention(a: AttentionArchitecture, p: Parts) -> tuple[dict[str, int], dict[str, AnyArray]]:
+    assert p.score_weight is not None and p.score_bias is not None and p.slot_bias is not None and p.encode is not None
+    queries, tokens = a.latents * a.heads, len(a.tokens)
+    lanes = rounded_up(rounded_up(a.latents, 2) * a.heads, QUERY_LANES)
+    sizes = {
+        "tokens": tokens, "history": a.history, "queries": queries, "lanes": lanes, "latents": a.latents,
+        "heads": a.heads, "width": a.width, "raw": sum(a.embeddings.values()),
+    }  # fmt: skip
+    # A feature belongs to one token, so one row of weights is all it has.
+    score = p.score_weight.reshape(tokens, queries, -1).sum(0).T
+    slots = np.repeat(padded(p.slot_bias, a.history, lanes)[:, None], tokens, axis=1).reshape(a.history, -1)
+    return sizes, {
+        "order": np.array(p.order),
+        "token_table": np.array(p.tokens),
+        "score": padded(score, a.num_features, lanes),
+        "score_bias": padded(p.score_bias.reshape(tokens, queries), tokens, lanes),
+        "slot_bias": padded(slots, a.history, rounded_up(tokens * lanes, 16)),
+        "encode": tiles(p.encode, ENCODE_ROWS).swapaxes(0, 1),
+    }
