@@ -9,9 +9,9 @@ import numpy as np
 from gait.arrays import Array
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY
+from gait.nets.leg_parts import LegParts, leg_parts
 from gait.nets.model import Model
 from gait.nets.shapes import OUTPUTS
-from gait.runtime.leg_pack import LegParts, leg_parts
 
 if TYPE_CHECKING:
     from gait.export.onnx import Graph

@@ -21,11 +21,11 @@ class PackedStruct(ctypes.Structure):
     def __init__(self, sizes: dict[str, float], arrays: dict[str, AnyArray]) -> None:
         super().__init__(**sizes)
         self._arrays: dict[str, AnyArray] = {}
-        kinds = dict(self._fields_)  # type: ignore[arg-type, var-annotated]
+        pointers: dict[str, Any] = dict(self._fields_)  # type: ignore[arg-type]
         for name, array in arrays.items():
-            kind = np.float32 if kinds[name] is floats_pointer else np.int32
+            kind = np.float32 if pointers[name] is floats_pointer else np.int32
             self._arrays[name] = aligned(np.ascontiguousarray(array, dtype=kind).ravel())
-            setattr(self, name, self._arrays[name].ctypes.data_as(kinds[name]))
+            setattr(self, name, self._arrays[name].ctypes.data_as(pointers[name]))
 
     def arrays(self) -> dict[str, AnyArray]:
         """The array behind each pointer, flat."""

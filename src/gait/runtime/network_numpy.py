@@ -7,7 +7,8 @@ import numpy as np
 from gait.arrays import Array, BoolArray
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.model import Model
-from gait.runtime.network_pack import Floats, Parts, parts_of
+from gait.nets.parts import Parts, parts_of
+from gait.runtime.network_pack import Floats
 
 _UNSEEN, _SEEN = np.float32(-1e30), np.float32(-1e29)
 
