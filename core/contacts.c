@@ -112,6 +112,7 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
     const gait_config *config = g->config;
     const gait_robot *robot = &config->robot;
     const double variance = config->contacts.kinematics_std * config->contacts.kinematics_std;
+    const double cov_i[9] = {variance, 0.0, 0.0, 0.0, variance, 0.0, 0.0, 0.0, variance};
     gait_contact_state *c = &g->contacts;
     gait_filter *f = &g->filter;
     double rate[3], omega_b[3], up_b[3], tau[GAIT_MAX_JOINTS];
@@ -131,10 +132,10 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
         return health | GAIT_BAD_SAMPLE;
     for (int leg = 0; leg < robot->legs; leg++)
         if (f->active[leg] && !c->contact[leg]) filter_remove_foot(f, leg);
-    if (!filter_correct_feet(f, c->foot_i, variance)) health |= GAIT_REJECTED;
+    if (!filter_correct_feet(f, c->foot_i, cov_i, 0)) health |= GAIT_REJECTED;
     for (int leg = 0; leg < robot->legs; leg++) {
         standing += f->active[leg];
-        if (!f->active[leg] && c->contact[leg]) filter_add_foot(f, leg, c->foot_i[leg], variance);
+        if (!f->active[leg] && c->contact[leg]) filter_add_foot(f, leg, c->foot_i[leg], cov_i, f->R);
     }
     if (standing > 0) c->measured = 1;
     else health |= GAIT_NO_MEASUREMENT;

@@ -97,9 +97,9 @@ int filter_propagate(gait_filter *f, const gait_settings *s, const gait_noise *n
                      double (*roll_i)[3], const double gyro[3], const double accel[3], double dt);
 int filter_correct_velocity(gait_filter *f, const double vel_i[3], const double cov_i[9]);
 int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias, double variance);
-int filter_correct_feet(gait_filter *f, double (*feet_i)[3], double variance);
+int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart);
 int filter_correct(gait_filter *f, int m, const double *z, const double *H, const double *N);
-void filter_add_foot(gait_filter *f, int leg, const double foot_i[3], double variance);
+void filter_add_foot(gait_filter *f, int leg, const double foot_i[3], const double cov_i[9], const double R_wi[9]);
 void filter_remove_foot(gait_filter *f, int leg);
 void filter_output(const gait_filter *f, const gait_robot *robot, const double gyro[3], gait_state *out);
 int filter_plausible(const gait_filter *f);

@@ -482,27 +482,31 @@ int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias
     return 1;
 }
 
-/* Forward kinematics of every active foot (contact points in IMU axes), stacked: H is +1 at the foot, -1 at the position. */
-int filter_correct_feet(gait_filter *f, double (*feet_i)[3], double variance)
+/* Forward kinematics of every active foot (contact points in IMU axes), stacked: H is +1 at the foot, -1 at the position.
+ * The covariances of the feet lie `apart` doubles from each other; 0: they share one. */
+int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart)
 {
     const int ld = GAIT_STRIDE(f->size);
     double z[MAX_ROWS], HP[MAX_ROWS * GAIT_MAX_STRIDE], HPH[MAX_ROWS * MAX_ROWS], N[MAX_ROWS * MAX_ROWS] = {0.0};
-    int column[MAX_ROWS], m = 0;
-    for (int leg = 0; leg < f->feet; leg++) {
-        double foot_w[3];
-        if (!f->active[leg]) continue;
+    int leg_of[GAIT_MAX_LEGS], standing = 0;
+    for (int leg = 0; leg < f->feet; leg++)
+        if (f->active[leg]) leg_of[standing++] = leg;
+    const int m = 3 * standing;
+    for (int k = 0; k < standing; k++) {
+        const int leg = leg_of[k];
+        double foot_w[3], cov_w[9];
         rotate(f->R, feet_i[leg], foot_w);
-        for (int i = 0; i < 3; i++, m++) {
+        world_covariance(f->R, cov_i + leg * apart, cov_w);
+        for (int i = 0; i < 3; i++) {
             const double *foot = f->P + (FEET + 3 * leg + i) * ld, *pos = f->P + (POS + i) * ld;
-            z[m] = foot_w[i] + f->x[1][i] - f->x[2 + leg][i];
-            column[m] = FEET + 3 * leg + i;
-            for (int j = 0; j < ld; j++) HP[m * ld + j] = foot[j] - pos[j];
+            z[3 * k + i] = foot_w[i] + f->x[1][i] - f->x[2 + leg][i];
+            for (int j = 0; j < ld; j++) HP[(3 * k + i) * ld + j] = foot[j] - pos[j];
+            for (int j = 0; j < 3; j++) N[(3 * k + i) * m + 3 * k + j] = cov_w[3 * i + j];
         }
     }
-    for (int i = 0; i < m; i++) {
-        N[i * m + i] = variance; /* isotropic, so the same in world axes */
-        for (int j = 0; j < m; j++) HPH[i * m + j] = HP[i * ld + column[j]] - HP[i * ld + POS + j % 3];
-    }
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < m; j++)
+            HPH[i * m + j] = HP[i * ld + FEET + 3 * leg_of[j / 3] + j % 3] - HP[i * ld + POS + j % 3];
     return m == 0 || correct_with(f, m, z, HP, HPH, N);
 }
 
@@ -521,19 +525,21 @@ int filter_correct(gait_filter *f, int m, const double *z, const double *H, cons
     return correct_with(f, m, z, HP, HPH, N);
 }
 
-/* A foot touches down: its contact point joins the state at p + R foot. */
-void filter_add_foot(gait_filter *f, int leg, const double foot_i[3], double variance)
+/* A foot touches down: its contact point joins the state at p + R foot, with the orientation that is given. */
+void filter_add_foot(gait_filter *f, int leg, const double foot_i[3], const double cov_i[9], const double R_wi[9])
 {
     const int ld = GAIT_STRIDE(f->size), row = FEET + 3 * leg;
-    double *P = f->P;
-    rotate(f->R, foot_i, f->x[2 + leg]);
+    double *P = f->P, cov_w[9];
+    rotate(R_wi, foot_i, f->x[2 + leg]);
+    world_covariance(R_wi, cov_i, cov_w);
     for (int i = 0; i < 3; i++) {
         f->x[2 + leg][i] += f->x[1][i];
         for (int j = 0; j < f->size; j++) P[(row + i) * ld + j] = P[(POS + i) * ld + j];
     }
     for (int j = 0; j < f->size; j++)
         for (int i = 0; i < 3; i++) P[j * ld + row + i] = P[j * ld + POS + i];
-    for (int i = 0; i < 3; i++) P[(row + i) * ld + row + i] += variance;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) P[(row + i) * ld + row + j] += cov_w[3 * i + j];
     f->active[leg] = 1;
 }
 

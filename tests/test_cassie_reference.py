@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gait.filters import InvariantEKF, Options, ProcessNoise
+from gait.filter import InvariantEKF
+from gait.parameters import Options, ProcessNoise
 
 REFERENCE = Path(__file__).parents[2] / "shared/reference/cassie_contact_iekf.npz"
 NOISE = ProcessNoise(gyro=0.01, accel=0.1, gyro_bias=1e-5, accel_bias=1e-4)

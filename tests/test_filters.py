@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from gait import GaitError, lie
-from gait.filters import InvariantEKF, Options, Prior, ProcessNoise
+from gait.filter import InvariantEKF
+from gait.parameters import Options, Prior, ProcessNoise
 from gait.filters.reference import ReferenceFilter
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -178,8 +179,8 @@ def invariant_error(estimate: InvariantEKF, truth: InvariantEKF) -> np.ndarray:
 def test_invariant_error_follows_the_linear_equation_exactly(exact_mean: bool, size: float) -> None:
     """Log-linear property (Barrau and Bonnabel 2017): no bias, no noise, any initial error."""
     rng = np.random.default_rng(2)
-    truth, estimate = InvariantEKF(options=Options(exact_mean=exact_mean)), InvariantEKF()
-    estimate.options = truth.options
+    options = Options(exact_mean=exact_mean)
+    truth, estimate = InvariantEKF(options=options), InvariantEKF(options=options)
     truth.reset(lie.so3_exp(rng.normal(size=3)), rng.normal(size=3), rng.normal(size=3))
     xi = np.concatenate([rng.normal(size=3), rng.normal(size=6) * 3]) * size  # about a radian and metres for size 1
     R, x = lie.sek3_compose(*lie.sek3_exp(xi), truth.R_wb.copy(), np.array([truth.vel_w, truth.pos_w]))
