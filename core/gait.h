@@ -93,6 +93,7 @@ typedef struct gait_settings {
     double inflation;           /* factor on a network's standard deviations */
     double leg_inflation;       /* the same for those of legs */
     double leg_gate;            /* standard deviations of the innovation beyond which a leg's variance is inflated */
+    double leg_instant;         /* std of a leg in one sample over that which a filter may take for white noise */
     double joint_delay, joint_delay_std; /* latency of joints against the IMU, s */
     int32_t exact_mean, exact_phi;       /* integrate the rotation within a step; keep every term of Phi */
 } gait_settings;

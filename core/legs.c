@@ -11,9 +11,6 @@
 static const double SMOOTHING = 0.004;    /* low-pass of joint accelerations and torques, s */
 static const double TORQUE_MARGIN = 3.0;  /* torques beyond so many times the limit were not measured */
 static const double NEVER = 1e9;          /* s */
-/* Standard deviation of a leg in a single sample, relative to that which a filter may take for white noise: errors of a
- * leg last for many samples. */
-static const double INSTANT = 1.0 / 7.0;
 /* Factors on the standard deviation of the gyro bias from the differences between legs: always, for each rad/s of
  * rotation and for each m/s^2 of acceleration; squares add up. Errors of joint zeros and link lengths do not average out,
  * and legs that are late differ the more the less even the motion. */
@@ -221,7 +218,7 @@ static leg_measurement measure_leg(const gait_t *g, int leg, const double bias_b
     const gait_robot *robot = &g->config->robot;
     const double *own = g->legs.features + SHARED_FEATURES + LEG_FEATURES * leg;
     const float *out = g->legs.out + 6 * leg;
-    const double late = set->joint_delay_std / INSTANT;
+    const double late = set->joint_delay_std / set->leg_instant;
     leg_measurement m;
     double shift[3];
     for (int i = 0; i < 3; i++)
@@ -269,7 +266,7 @@ gait_measurement legs_fuse(gait_t *g)
     const gait_robot *robot = &g->config->robot;
     const gait_settings *set = &g->config->settings;
     const prediction p = predicted_state(g);
-    const double gate = set->leg_gate * set->leg_gate;
+    const double gate = set->leg_gate * set->leg_gate, instant2 = set->leg_instant * set->leg_instant;
     leg_measurement m[GAIT_MAX_LEGS];
     double information[3] = {0.0}, mean[3] = {0.0}, bias_b[3];
     gait_measurement out;
@@ -280,7 +277,7 @@ gait_measurement legs_fuse(gait_t *g)
         double nis = 0.0;
         for (int i = 0; i < 3; i++) {
             const double innovation = m[leg].velocity[i] + set->joint_delay * p.acceleration[i] - p.velocity[i];
-            nis += innovation * innovation / (p.variance[i] + INSTANT * INSTANT * m[leg].variance[i]);
+            nis += innovation * innovation / (p.variance[i] + instant2 * m[leg].variance[i]);
         }
         nis /= 3.0;
         const double inflation = nis > gate ? nis / gate : 1.0;

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gait import lie
 from gait.arrays import AnyArray, Array
 from gait.binding import CFilter, core_holding_gil, doubles, pointer
-from gait.engine import core_settings, deviations
+from gait.core_config import core_settings, deviations
 from gait.errors import GaitError
 from gait.parameters import Limits, Options, Prior, ProcessNoise
 

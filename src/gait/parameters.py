@@ -66,6 +66,9 @@ class ProcessNoise:
         return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias, self.accel_share])
 
 
+LEG_INSTANT = 1.0 / 7.0
+"""Standard deviation of a leg in a single sample, relative to that which a filter may take for white noise: errors of a
+leg last for many samples. Training and fusion share it."""
 LEGS_NOISE = ProcessNoise(gyro=0.001, accel=0.007, accel_share=0.0023)
 """What `gait-legs` believes of the IMU unless told otherwise. Other methods are tuned in how far they believe contacts
 or their network; here the network has learned that, and the IMU is what is left to weigh against it. Judged on held-out
