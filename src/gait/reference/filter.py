@@ -195,10 +195,10 @@ class ReferenceFilter:
 
 def gamma(m: int, phi: Array) -> Array:
     """Gamma_m(phi) = sum_n (phi^)^n / (n + m)!: exp(phi), its left Jacobian, and that integrated once more."""
-    total, power = np.eye(3) / factorial(m), np.eye(3)
-    for n in range(1, 40):
-        power = power @ skew(phi)
-        total = total + power / factorial(n + m)
+    hat, power, total = skew(phi), np.eye(3), np.zeros((3, 3))
+    for n in range(30):
+        total += power / factorial(n + m)
+        power = power @ hat
     return total
 
 

@@ -174,7 +174,8 @@ def softmax(scores: Array) -> Array:
     """Shares over the last axis; zeros where everything is hidden."""
     highest = scores.max(-1, keepdims=True)
     shares: Array = np.exp(scores - highest) * (highest > 0.1 * HIDDEN)
-    return shares / np.maximum(shares.sum(-1, keepdims=True), 1.0)  # the highest alone gives 1
+    shares /= np.maximum(shares.sum(-1, keepdims=True), 1.0)  # the highest alone gives 1
+    return shares
 
 
 def bounded(x: Array, low: float, high: float) -> Array:
