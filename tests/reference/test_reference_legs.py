@@ -125,8 +125,10 @@ def test_fusion_is_least_squares_over_all_legs(legs: int) -> None:
     assert m.gyro_bias_z == pytest.approx(np.linalg.lstsq(A, b, rcond=None)[0][2])
     spread = 1.5**2 + 3.0**2 * w_b @ w_b + 0.3**2 * a_b @ a_b
     assert m.gyro_bias_z_var == pytest.approx(spread * np.linalg.inv(A.T @ A)[2, 2])
-    np.testing.assert_allclose(m.vel_b - options.joint_delay * a_b, np.average(z, axis=0, weights=1.0 / r)
-                               if (r == r[:1]).all() else (z / r).sum(0) / (1.0 / r).sum(0))  # fmt: skip
+    assert m.mean_b is not None
+    for axis in range(3):
+        assert m.mean_b[axis] == pytest.approx(np.average(z[:, axis], weights=1.0 / r[:, axis]))
+    np.testing.assert_allclose(m.vel_b, m.mean_b + options.joint_delay * a_b)
     np.testing.assert_allclose(m.var_b, 1.0 / (1.0 / r).sum(0))
 
 
