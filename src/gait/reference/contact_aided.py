@@ -13,7 +13,7 @@ from gait.log.sample import Sample
 from gait.parameters import ContactAided
 from gait.reference.contacts import LegContact, pd_torques, rolling_velocity, slip_velocity
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
-from gait.reference.kinematics import chains_of, foot_position
+from gait.reference.kinematics import chains_of, foot_position, per_leg
 from gait.robot import Robot
 
 UP_W = np.array([0.0, 0.0, 1.0])
@@ -27,7 +27,8 @@ class ReferenceContactAided:
         self.robot, self.params, self.contact_from = robot, params, contact_from
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
         self.ekf = ReferenceFilter(params.imu, params.options)
-        self.legs = [LegContact(chain, params.detection) for chain in chains_of(robot)]
+        self.chains, self.weight = chains_of(robot), robot.mass * -params.options.gravity
+        self.legs = [LegContact(chain, params.detection) for chain in self.chains]
         self.slips: BoolArray = np.zeros(len(self.legs), dtype=np.bool_)
 
     @property
@@ -60,13 +61,19 @@ class ReferenceContactAided:
         vel_b = R_wb.T @ ekf.v - np.cross(w_b, self.p_bi)
         radius = self.robot.foot_radius if p.rolling else 0.0
         feet_i, roll_i, contact_std = {}, {}, {}
-        for i, leg in enumerate(self.legs):
-            q, dq = sample.q.reshape(-1, 3)[i], sample.dq.reshape(-1, 3)[i]
+        joints = (per_leg(self.chains, x) for x in (sample.q, sample.dq, self._torques(sample)))
+        for i, (leg, q, dq, tau) in enumerate(zip(self.legs, *joints, strict=True)):
             if leg_ok is not None and not leg_ok[i]:
                 leg.lose()
                 self.slips[i] = False
                 continue
-            self._update_contact(i, sample, up_b, dt)
+            if self.contact_from == "tau":
+                force_b = leg.ground_force(q, dq, tau, p.options.gravity * up_b, dt)
+                leg.update(up_b @ force_b / self.weight, dt)
+            elif sample.foot_force is not None and self.contact_from == "foot_force":
+                leg.update(sample.foot_force[i] / self.weight, dt)
+            else:
+                leg.contact = sample.contact is not None and bool(sample.contact[i])
             roll_b = rolling_velocity(leg.chain, q, dq, w_b, up_b, radius)
             feet_i[i] = self.R_bi.T @ (foot_position(leg.chain, q) - radius * up_b - self.p_bi)
             roll_i[i] = self.R_bi.T @ roll_b
@@ -83,24 +90,9 @@ class ReferenceContactAided:
             ekf.add_foot(i, feet_i[i], cov_i[i])
         return base_state(ekf, sample.gyro, self.R_bi, self.p_bi)
 
-    def _update_contact(self, i: int, sample: Sample, up_b: Array, dt: float) -> None:
-        """Contact of leg i from what was chosen."""
-        leg, joints = self.legs[i], slice(3 * i, 3 * i + 3)
-        if self.contact_from == "contact":
-            assert sample.contact is not None
-            leg.contact = bool(sample.contact[i])
-            return
-        if self.contact_from == "foot_force":
-            assert sample.foot_force is not None
-            normal = sample.foot_force[i]
-        else:
-            tau = self._torques(sample)[joints]
-            gravity_b = self.params.options.gravity * up_b
-            normal = up_b @ leg.ground_force(sample.q[joints], sample.dq[joints], tau, gravity_b, dt)
-        leg.update(normal / (self.robot.mass * -self.params.options.gravity), dt)
-
     def _torques(self, sample: Sample) -> Array:
         if sample.tau is not None:
             return sample.tau
-        assert sample.q_des is not None
-        return pd_torques(self.robot, sample.q_des - sample.q, sample.dq)
+        if sample.q_des is not None:
+            return pd_torques(self.robot, sample.q_des - sample.q, sample.dq)
+        return np.full(self.robot.num_joints, np.nan)

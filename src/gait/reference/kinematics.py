@@ -49,6 +49,11 @@ def chains_of(robot: Robot) -> list[Chain]:
     ]
 
 
+def per_leg(chains: list[Chain], joints: Array) -> list[Array]:
+    """Numbers of all joints, leg by leg."""
+    return np.split(joints, np.cumsum([len(chain.axes) for chain in chains])[:-1])
+
+
 def link_poses(chain: Chain, q: Array) -> tuple[Array, Array]:
     """Rotation of each link (J, 3, 3), and where the joints and the foot are (J + 1, 3)."""
     R, p = np.eye(3), chain.offsets[0]

@@ -12,7 +12,7 @@ import numpy as np
 from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
 from gait.reference.contacts import ground_force, rolling_velocity
-from gait.reference.kinematics import chains_of, foot_jacobian, foot_position, foot_velocity, joint_torques
+from gait.reference.kinematics import chains_of, foot_jacobian, foot_position, foot_velocity, joint_torques, per_leg
 from gait.robot import Robot
 
 SHARED, PER_LEG = 6, 12
@@ -53,7 +53,7 @@ class LegFeatures:
     def reset(self) -> None:
         """As before the first sample."""
         self._rates: Array | None = None
-        self._dq, self._ddq, self._tau = np.zeros((3, len(self.chains), 3))
+        self._dq, self._ddq, self._tau = np.zeros((3, self.robot.num_joints))
 
     def step(
         self, gyro: Array, accel: Array, q: Array, dq: Array, tau: Array, dt: float, known: BoolArray | None = None
@@ -69,25 +69,31 @@ class LegFeatures:
             dt: seconds since the sample before.
             known: legs whose sample before is true (L,); the others begin here. All by default.
         """
-        q, dq, tau = (x.reshape(-1, 3) for x in (q, dq, tau))
         gyro_b, accel_b = self.geometry.R_bi @ gyro, self.geometry.R_bi @ accel
-        first = self._rates is None
-        past = np.zeros(len(q), dtype=bool) if first else np.ones(len(q), dtype=bool) if known is None else known
+        begins = np.full(len(self.chains), self._rates is None) if known is None else ~known
+        self._smooth(dq, tau, dt, begins)
         w_b = self._delayed(gyro_b, dt)
-        share = 0.0 if first else dt / (SMOOTHING + dt)
-        self._ddq = np.where(past[:, None], self._ddq + share * ((dq - self._dq) / (dt or 1.0) - self._ddq), 0.0)
-        self._tau = np.where(past[:, None], self._tau + share * (tau - self._tau), tau)
+        joints = zip(*(per_leg(self.chains, x) for x in (q, dq, self._ddq, self._tau)), strict=True)
+        legs = [self._leg(leg, w_b, accel_b, *own) for leg, own in enumerate(joints)]
+        return np.concatenate([gyro_b, accel_b, *legs])
+
+    def _leg(self, leg: int, w_b: Array, accel_b: Array, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
+        """Position, velocity, force and foot acceleration (12,) of one leg."""
+        chain, geometry = self.chains[leg], self.geometry
+        J, tau_free = foot_jacobian(chain, q), joint_torques(chain, q, dq, ddq, -accel_b)
+        position = (foot_position(chain, q) - geometry.hips_b[leg]) / geometry.length
+        rolling = rolling_velocity(chain, q, dq, w_b, UP_B, self.robot.foot_radius)
+        velocity = rolling - foot_velocity(chain, q, dq, w_b)
+        force = ground_force(J, tau, tau_free) / (self.robot.mass * GRAVITY)
+        return np.concatenate([position, velocity, force, J @ ddq])
+
+    def _smooth(self, dq: Array, tau: Array, dt: float, begins: BoolArray) -> None:
+        """Joint accelerations by differences, and torques, through the same low-pass so that both lag alike."""
+        fresh = np.repeat(begins, [len(chain.axes) for chain in self.chains])
+        last_dq, ddq, last_tau = np.where(fresh, [dq, 0.0 * dq, tau], [self._dq, self._ddq, self._tau])
+        self._ddq = ddq + (dq - last_dq - dt * ddq) / (SMOOTHING + dt)
+        self._tau = last_tau + dt * (tau - last_tau) / (SMOOTHING + dt)
         self._dq = dq
-        legs = np.empty((len(q), PER_LEG))
-        for i, (chain, out) in enumerate(zip(self.chains, legs, strict=True)):
-            J = foot_jacobian(chain, q[i])
-            tau_free = joint_torques(chain, q[i], dq[i], self._ddq[i], -accel_b)
-            out[POSITION] = (foot_position(chain, q[i]) - self.geometry.hips_b[i]) / self.geometry.length
-            out[VELOCITY] = -foot_velocity(chain, q[i], dq[i], w_b)
-            out[VELOCITY] += rolling_velocity(chain, q[i], dq[i], w_b, UP_B, self.robot.foot_radius)
-            out[FORCE] = ground_force(J, self._tau[i], tau_free) / (self.robot.mass * GRAVITY)
-            out[FOOT_ACCELERATION] = J @ self._ddq[i]
-        return np.concatenate([gyro_b, accel_b, legs.ravel()])
 
     def _delayed(self, gyro_b: Array, dt: float) -> Array:
         """The angular rate of the moment when the joints were read, interpolated; this one is kept."""

@@ -109,9 +109,8 @@ class NumpyLegs:
     def __init__(self, model: Model) -> None:
         a = model.architecture
         assert isinstance(a, LegsArchitecture)
-        self._parts, self._lags, self._columns, self._attends = (
-            leg_parts(model), list(a.lags), list(a.leg_columns), a.attention_width > 0,
-        )  # fmt: skip
+        self._parts, self._attends = leg_parts(model), a.attention_width > 0
+        self._lags, self._columns = list(a.lags), list(a.leg_columns)
         self._log_std = a.log_std_min, a.log_std_max
         self.reset()
 
