@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from gait.filters.reference import ReferenceFilter
 
 from gait import GaitError, lie
 from gait.filter import InvariantEKF
 from gait.parameters import Options, Prior, ProcessNoise
+from gait.reference.filter import ReferenceFilter
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
 

@@ -12,15 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gait.filters import InvariantEKF, output
+from gait.filters.contact_aided import ContactAidedFilter
+from gait.filters.contacts import ground_force as core_ground_force
+from gait.filters.start import align, start_covariance
+from gait.runtime import leg_fusion
+from gait.runtime.leg_network import leg_attention_into, leg_step
+from gait.runtime.leg_pack import new_leg_memory, pack_legs
+from gait.runtime.network import attention, network_step, new_memory, pack
 from net_samples import random_model
 from reference_samples import LEG_COUNTS, random_covariance, random_joints, random_robot, random_sample
 from test_reference_network import legs_model
 
 from gait import Estimator, Log, Robot
-from gait.filters import InvariantEKF, output
-from gait.filters.contact_aided import ContactAidedFilter
-from gait.filters.contacts import ground_force as core_ground_force
-from gait.filters.start import align, start_covariance
 from gait.lie import rotation_from_quat, so3_exp
 from gait.log.sample import Sample
 from gait.nets import Model
@@ -35,10 +39,6 @@ from gait.reference.leg_fusion import INSTANT, VelocityMeasurement, fuse_legs
 from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.reference.velocity_aided import LegsVelocity, NetworkVelocity, ReferenceVelocityAided
 from gait.robot import dynamics, kinematics
-from gait.runtime import leg_fusion
-from gait.runtime.leg_network import leg_attention_into, leg_step
-from gait.runtime.leg_pack import new_leg_memory, pack_legs
-from gait.runtime.network import attention, network_step, new_memory, pack
 from gait.samples import SAMPLE
 
 Arrays = dict[str, np.ndarray]

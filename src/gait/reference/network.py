@@ -10,10 +10,10 @@ import numpy as np
 
 from gait.arrays import Array, BoolArray
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
+from gait.nets.leg_parts import leg_parts
 from gait.nets.model import Model
+from gait.nets.parts import Parts, parts_of
 from gait.reference.leg_features import PER_LEG, SHARED, VELOCITY
-from gait.runtime.leg_pack import leg_parts
-from gait.runtime.network_pack import Parts, parts_of
 
 HIDDEN = -1e30
 """Score of a token that must not be seen."""
