@@ -136,13 +136,13 @@ class CEstimator:
         from gait.export.c import save_c
 
         if shutil.which("gcc") is None:
-            raise MissingRivalError("gcc is not installed")
+            raise MissingRivalError("gcc is not installed: run `apt-get install gcc libc6-dev`")
         save_c(model, folder / "robot", robot)
         (folder / "driver.c").write_text(_DRIVER, encoding="utf-8")
         words = ["gcc", "-std=c99", "-O3", "-march=native", "-fPIC", "-shared", "-o", "robot.so", "robot.c", "driver.c"]
         done = subprocess.run([*words, "-lm"], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise MissingRivalError("gcc could not compile the exported C")
+            raise MissingRivalError("gcc does not compile the exported C: run `apt-get install libc6-dev`")
         self._code = ctypes.CDLL(str(folder / "robot.so"))
         self._code.size_of_gait.restype = ctypes.c_size_t
         self._state = ctypes.create_string_buffer(self._code.size_of_gait())
