@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 from c_export import Library, column
@@ -36,7 +36,7 @@ from gait.nets import Model
 from gait.robots import Robot
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+    needs.gcc,
     pytest.mark.usefixtures("one_thread"),
 ]
 

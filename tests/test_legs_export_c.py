@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 import yaml
@@ -25,7 +25,7 @@ from gait.runtime import engines, velocity_aided
 from gait.runtime.samples import Limits
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+    needs.gcc,
     pytest.mark.usefixtures("one_thread"),
 ]
 VARIANTS: list[dict[str, Any]] = [

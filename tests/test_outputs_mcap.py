@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from log_samples import make_trajectory
@@ -12,8 +13,8 @@ from gait.outputs import inputs
 from gait.outputs.odometry import SCHEMAS, WIDTH, Converter, Encoder
 from gait.samples import SAMPLE
 
-mcap = pytest.importorskip("mcap", reason="the extra `ros` is not installed")
-rosbags = pytest.importorskip("rosbags.typesys", reason="the extra `ros` is not installed")
+mcap = pytest.importorskip("mcap", reason=needs.extra("mcap"))
+rosbags = pytest.importorskip("rosbags.typesys", reason=needs.extra("rosbags.typesys"))
 
 from gait.outputs.mcap import McapRecorder, write_mcap  # noqa: E402
 

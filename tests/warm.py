@@ -2,8 +2,11 @@
 
 import importlib
 import pkgutil
+import sys
+from pathlib import Path
 
-from tests import conftest  # noqa: F401  (sets the cache directory)
+sys.path.insert(0, str(Path(__file__).parent))
+import conftest  # noqa: F401  (sets the cache directory)
 
 
 def main() -> None:
