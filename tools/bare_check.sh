@@ -8,7 +8,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
     cat <<'END'
-tools/bare_check.sh [--only run|test] [--keep DIR] [--suite NAME] [--with PACKAGE,...] [--dir DIR]
+tools/bare_check.sh [--only run|test] [--keep DIR] [--suite NAME] [--with PACKAGE,...] [--dir DIR] [-- WORD...]
 
 Makes a minimal Debian with python3-venv, make, gcc and libc6-dev, clones the last commit into it and runs
 `make run` and `make test` there. Needs root, debootstrap and git. Exit code 0: both pass.
@@ -18,6 +18,7 @@ Makes a minimal Debian with python3-venv, make, gcc and libc6-dev, clones the la
   --suite NAME        Debian release; that of this machine by default
   --with PACKAGE,...  Debian packages to add, e.g. git or chromium, to see what one more package changes
   --dir DIR           work in DIR, which must not exist yet, and leave it in place; a temporary folder by default
+  -- WORD...          more words for make, e.g. TESTS=tests/test_render.py
 
 The mirror comes from apt's sources, the index from pip's settings (files and PIP_*), proxies and certificates from the
 environment. Local folders that pip reads are mounted read-only at the same paths. Only committed files are tested.
@@ -148,6 +149,7 @@ main() {
                 esac
                 shift 2
                 ;;
+            --) shift && break ;;
             *) die "unknown option '$1', see --help" ;;
         esac
     done
@@ -181,7 +183,7 @@ main() {
     tar -C "$system" --numeric-owner -xf "$archive"
     copy_settings "$system" >"$work/settings"
 
-    [ -z "$(git -C "$ROOT" status --porcelain)" ] || echo "== note: some files differ from the last commit, which is tested"
+    [ -z "$(git -C "$ROOT" status --porcelain)" ] || echo "== note: changes that are not committed are not tested"
     git clone --quiet --no-local "$ROOT" "$system/root/gait"
     echo "== commit $(git -C "$ROOT" rev-parse --short HEAD) on $suite, $(nproc) cores"
 
@@ -191,7 +193,7 @@ main() {
         echo "== make $goal"
         start=$SECONDS
         if unshare --mount --pid --fork --kill-child "${BASH_SOURCE[0]}" --inside "$system" "$work/settings" \
-            make "$goal"; then
+            make "$goal" "$@"; then
             verdict+="make $goal passed in $((SECONDS - start)) s"$'\n'
         else
             verdict+="make $goal FAILED (exit code $?) after $((SECONDS - start)) s"$'\n'
