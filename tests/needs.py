@@ -52,7 +52,8 @@ def works(name: str) -> bool:
 
 def lacking(name: str, install: str) -> NoReturn:
     """Skip for want of something, saying what to do about it."""
-    pytest.skip(f"needs {name} ({install})")
+    # As `pytest.mark.skipif` does, so that pytest reports the place of the test and not this one.
+    raise pytest.skip.Exception(f"needs {name} ({install})", _use_item_location=True)
 
 
 def shared(name: str) -> Path:
@@ -65,9 +66,7 @@ def shared(name: str) -> Path:
 
 def extra(name: str) -> str:
     """Why a test is skipped that needs a Python package: for `pytest.importorskip` at the top of a file."""
-    top = name.partition(".")[0]
-    install = "pip install -e ." if top in BASE else f"pip install -e '.[{EXTRAS.get(top, 'dev')}]'"
-    return f"needs {top} ({install})"
+    return "needs {} ({})".format(*_source(name))
 
 
 def package(name: str) -> Any:
@@ -75,7 +74,13 @@ def package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
-        pytest.skip(extra(name))
+        lacking(*_source(name))
+
+
+def _source(name: str) -> tuple[str, str]:
+    """The package of a module, and how to install it."""
+    top = name.partition(".")[0]
+    return top, "pip install -e ." if top in BASE else f"pip install -e '.[{EXTRAS.get(top, 'dev')}]'"
 
 
 def missing(reasons: Iterable[str]) -> list[str]:
