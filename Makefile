@@ -8,6 +8,8 @@ PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 MODE := not slow
+# Files or tests to run; all by default.
+TESTS ?=
 
 .PHONY: help run test test-slow lint bench dist setup warm clean
 
@@ -25,7 +27,7 @@ run: $(BASE)/.ready
 	$(BASE)/bin/gait demo
 
 test: lint $(BASE)/.ready warm
-	GAIT_BASE_PYTHON=$(BASE)/bin/python $(FULL)/bin/python -m pytest -n 2 -m "$(MODE)"
+	GAIT_BASE_PYTHON=$(BASE)/bin/python $(FULL)/bin/python -m pytest -n 2 -m "$(MODE)" $(TESTS)
 
 test-slow: MODE = slow or not slow
 test-slow: test

@@ -51,7 +51,14 @@ def main(folder: Path) -> int:
         wheel = set(archive.namelist())
     with tarfile.open(sdists[0]) as archive:
         sdist = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        print("git is not installed, which knows what a release holds: run `apt-get install git`", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        print(f"git does not say what a release holds: {error.stderr.strip()}", file=sys.stderr)
+        return 1
     found = problems(wheel, sdist, set(filter(None, listed.stdout.split("\0"))))
     for sentence in found:
         print(sentence, file=sys.stderr)
