@@ -1,7 +1,7 @@
 """See that the wheel and the sdist in a folder hold what they should: `python tools/check_dist.py dist`.
 
-A wheel holds exactly the files of `src/gait` that Git knows, so that nothing is forgotten and nothing slips in: no
-test, no compiled code, no file that lies about.
+A wheel holds exactly the files of `src/gait` that Git knows, so that nothing is forgotten and nothing slips in, and the
+C core: its sources, for the export, and its libraries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 NEEDED = (
     "gait/py.typed", "gait/robot/go1.yaml", "gait/samples/go1_trot.mcap", "gait/weights/gait-0.safetensors",
-    "gait/export/templates/",
+    "gait/_core_",
 )  # fmt: skip
 """Files, and folders with something in them, that no release can do without, whatever Git says."""
 

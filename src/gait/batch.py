@@ -90,7 +90,7 @@ class BatchStates:
 
 
 class Batch:
-    """Estimators of n robots of one kind, which share robot, weights and settings. See `Estimator` for what each does."""
+    """Estimators of n robots of one kind, which share robot, weights and settings; each does what `Estimator` does."""
 
     def __init__(
         self,
