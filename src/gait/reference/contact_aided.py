@@ -40,6 +40,7 @@ class ReferenceContactAided:
         """Begin at a known state of base_link, with no foot on the ground."""
         state = imu_state(R_wb, vel_w, pos_w, gyro, self.R_bi, self.p_bi)
         self.ekf.start(*state, prior_std(self.params.prior))
+        self.legs = [LegContact(chain, self.params.detection) for chain in self.chains]
 
     def step(self, sample: Sample, dt: float, leg_ok: Sequence[bool] | None = None) -> BaseState:
         """Take a sample, dt seconds after the last, and return the state of base_link.
