@@ -78,9 +78,9 @@ typedef struct gait_leg_network {
     float log_std_min;
     float log_std_span;
     const int32_t *columns;    /* which of a leg's numbers are read [own] */
-    const float *shared_bias;  /* [hidden] */
-    const float *shared;       /* [tiles of 32 rows][frames x 6, oldest first][32] */
-    const float *own_layer;    /* [tiles][frames x own, oldest first][32] */
+    const float *shared_bias;  /* [hidden, padded to a multiple of 64] */
+    const float *shared;       /* [tiles of 64 rows][frames x 6, oldest first][64] */
+    const float *own_layer;    /* [tiles of 32 rows][frames x own, oldest first][32] */
     const float *hidden_bias;  /* [hidden] */
     const float *hidden_layer; /* [tiles][hidden][32] */
     const float *look_bias;    /* queries, keys and values [3][heads][head_width] */
