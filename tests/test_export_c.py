@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 from c_export import Library, column
@@ -23,20 +23,20 @@ from export_samples import (
     truth,
     windows,
 )
+from gait.filters import InvariantEKF, Options
 from net_samples import random_inputs, random_model
 
 from gait import Estimator, GaitError, lie
 from gait.arrays import Array
 from gait.cli import main
 from gait.export.c import c_files
-from gait.filters import InvariantEKF, Options
 from gait.health import FIRST_LEG, Health
 from gait.log.log import Log
 from gait.nets import Model
 from gait.robot import Robot
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+    needs.gcc,
     pytest.mark.usefixtures("one_thread"),
 ]
 

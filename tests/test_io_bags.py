@@ -14,7 +14,7 @@ from rosbags.highlevel import AnyReader
 
 from gait import GaitError, Log, open_log
 from gait.io import Reading, ReadOptions, read
-from gait.io.read_options import NONE
+from gait.read_options import NONE
 
 EXACT = ("gyro", "accel", "q", "dq", "q_des", "tau", "pos_w")
 FORMS = ("ros1", "sqlite3", "mcap", "plain mcap", "ros1 mcap")

@@ -18,13 +18,12 @@ from gait.nets import architecture_of, load_model
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.cost import folded_multiply_adds, multiply_adds
 from gait.nets.leg_features import (
+    FOOT_ACCEL,
     FORCE,
-    HASTE,
     PER_LEG,
     POSITION,
     SHARED,
     VELOCITY,
-    body_of,
     flipped,
     leg_features,
 )
@@ -73,8 +72,7 @@ def legs_net(**values: Any) -> LegsNet:
 
 
 def test_a_leg_that_stands_measures_the_velocity(walked: Log) -> None:
-    in_time = body_of(GO1, delay=0.0)
-    error = np.linalg.norm(per_leg(leg_features(walked, GO1, in_time), VELOCITY) - walked.vel_b[:, None], axis=2)
+    error = np.linalg.norm(per_leg(leg_features(walked, GO1, delay=0.0), VELOCITY) - walked.vel_b[:, None], axis=2)
     assert walked.contact is not None
     assert error[walked.contact].max() < 0.01
     assert np.median(error[~walked.contact]) > 0.2
@@ -85,23 +83,23 @@ def test_late_joints_meet_the_turning_rate_of_their_own_moment(walked: Log) -> N
     late = 0.005
     old = {name: delayed(getattr(walked, name), late, 0.002) for name in ("q", "dq", "tau")}
     gyro = walked.gyro + np.sin(30.0 * walked.t)[:, None] * [0.3, 2.0, 0.5]
-    exact = leg_features(walked.replace(gyro=gyro), GO1, body_of(GO1, delay=0.0))
-    found = leg_features(walked.replace(gyro=gyro, **old), GO1, body_of(GO1, delay=late))
+    exact = leg_features(walked.replace(gyro=gyro), GO1, delay=0.0)
+    found = leg_features(walked.replace(gyro=gyro, **old), GO1, delay=late)
     expected = delayed(exact, late, 0.002)
     error = np.abs(per_leg(found, VELOCITY) - per_leg(expected, VELOCITY))[10:]
-    careless = leg_features(walked.replace(gyro=gyro, **old), GO1, body_of(GO1, delay=0.0))
+    careless = leg_features(walked.replace(gyro=gyro, **old), GO1, delay=0.0)
     assert np.median(error) < 1e-3 < 0.02 < np.median(np.abs(per_leg(careless - expected, VELOCITY))[10:])
     assert (found[:, :3] == exact[:, :3]).all()
 
 
-def test_haste_is_how_fast_the_joints_change_a_foot(walked: Log) -> None:
+def test_foot_acceleration_is_how_fast_the_joints_change_a_foot(walked: Log) -> None:
     """Joints that stay where they are while their speed grows evenly."""
     ramp = np.linspace(0.0, 3.0, len(walked))[:, None] * np.linspace(-1.0, 1.0, 12)
     log = walked.replace(q=np.tile(walked.q[:1], (len(walked), 1)), dq=ramp, gyro=np.zeros_like(walked.gyro))
     features = leg_features(log, GO1)
     grown = -np.gradient(per_leg(features, VELOCITY), 0.002, axis=0)[50:-1]
     # What rolls is seen along x and y alone.
-    np.testing.assert_allclose(per_leg(features, HASTE)[50:-1, :, 2], grown[..., 2], atol=1e-6)
+    np.testing.assert_allclose(per_leg(features, FOOT_ACCEL)[50:-1, :, 2], grown[..., 2], atol=1e-6)
     assert np.abs(grown[..., 2]).min() > 0.05
 
 
@@ -192,7 +190,7 @@ def test_the_mirror_changes_what_it_should(walked: Log) -> None:
     flip = np.where(flipped(4 * 4), -1.0, 1.0)
     own = (features * flip)[:, SHARED:].reshape(-1, 4, PER_LEG)[:, partner]
     off = np.abs(expected[:, SHARED:].reshape(-1, 4, PER_LEG) - own)
-    assert off[..., :FORCE].max() < 1e-9 and off[..., HASTE:].max() < 1e-7
+    assert off[..., :FORCE].max() < 1e-9 and off[..., FOOT_ACCEL:].max() < 1e-7
     assert np.abs(expected[:, :SHARED] - (features * flip)[:, :SHARED]).max() < 1e-12
     x, v = mirrored(torch.ones(8, 2, 54), torch.ones(8, 2, 3), np.random.default_rng(0))
     assert set(v[..., 1].ravel().tolist()) == {-1.0, 1.0} and (v[..., [0, 2]] == 1.0).all()

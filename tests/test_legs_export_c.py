@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 import yaml
 from c_export import Library, column
 from export_samples import SAMPLE, samples_of, truth
+from gait.runtime import engines, velocity_aided
+from gait.runtime.samples import Limits
 from test_legs_runtime import legs_model
 
 import gait
@@ -21,11 +23,9 @@ from gait.cli import main
 from gait.export import c
 from gait.health import Health
 from gait.nets import Model, load_model
-from gait.runtime import engines, velocity_aided
-from gait.runtime.samples import Limits
 
 pytestmark = [
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
+    needs.gcc,
     pytest.mark.usefixtures("one_thread"),
 ]
 VARIANTS: list[dict[str, Any]] = [

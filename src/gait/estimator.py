@@ -8,147 +8,41 @@ for t, gyro, accel, q, dq, q_des in robot:
 
 from __future__ import annotations
 
+import ctypes
+import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gait import lie
-from gait.arrays import Array, BoolArray
+from gait.arrays import Array
+from gait.binding import CSample, core, core_holding_gil, pointer
+from gait.engine import Context, Engine, engines_of
 from gait.errors import GaitError
-from gait.filters import output
-from gait.health import HealthReport
 from gait.log.log import Log
 from gait.log.sample import Sample
 from gait.log.trajectory import Trajectory
-from gait.methods import DEFAULT, METHODS, Method
-from gait.nets.architecture import LegsArchitecture
-from gait.nets.model import Model, load_model
-from gait.parameters import BASELINES, Options, Prior, ProcessNoise
+from gait.methods import DEFAULT, METHODS, Method, python_method
+from gait.nets.model import Model
+from gait.parameters import Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
-from gait.runtime.engines import ContactAided, Engine, VelocityAided
-from gait.runtime.samples import Limits, Rows
-from gait.runtime.velocity_aided import ATTENTIONS, GAP_LENGTH, HEALTH, PREDICTED, TIME
+from gait.state import Details, Shape, State, trajectory_of
 
-__all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State"]
+__all__ = ["DEFAULT", "METHODS", "Details", "Estimator", "Method", "State"]
 
-
-_FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
-_FIRST_OPTIONAL = 4
-_OPTIONAL = _FIELDS[_FIRST_OPTIONAL:]
-
-
-class State:
-    """What is known after a sample: a snapshot, which later samples do not change. Of base_link, in SI units."""
-
-    __slots__ = ("_cov", "_leg_names", "_row", "_shape")
-
-    def __init__(self, row: Array, cov: Array, leg_names: Sequence[str], shape: tuple[int, int, int]) -> None:
-        self._row, self._cov, self._leg_names, self._shape = row, cov, leg_names, shape
-
-    @property
-    def t(self) -> float:
-        """Stamp of the last sample that was used, s."""
-        return float(self._row[TIME])
-
-    @property
-    def vel_b(self) -> Array:
-        """Velocity in the body frame (3,), m/s."""
-        return self._row[output.VEL_B : output.VEL_B + 3]
-
-    @property
-    def vel_w(self) -> Array:
-        """Velocity in the world frame (3,), m/s."""
-        return self._row[output.VEL_W : output.VEL_W + 3]
-
-    @property
-    def pos_w(self) -> Array:
-        """Position in the world frame (3,), m."""
-        return self._row[output.POS_W : output.POS_W + 3]
-
-    @property
-    def quat_wb_wxyz(self) -> Array:
-        """Orientation, body to world (4,), w first."""
-        return self._row[output.QUAT : output.QUAT + 4]
-
-    @property
-    def R_wb(self) -> Array:
-        """Orientation, body to world (3, 3)."""
-        return lie.rotation_from_quat(self.quat_wb_wxyz)
-
-    @property
-    def gyro_bias(self) -> Array:
-        """Gyro bias (3,), rad/s, in IMU axes."""
-        return self._row[output.GYRO_BIAS : output.GYRO_BIAS + 3]
-
-    @property
-    def accel_bias(self) -> Array:
-        """Accelerometer bias (3,), m/s^2, in IMU axes."""
-        return self._row[output.ACCEL_BIAS : output.ACCEL_BIAS + 3]
-
-    @property
-    def vel_cov(self) -> Array:
-        """Covariance of `vel_b` (3, 3)."""
-        return self._row[output.VEL_COV : output.VEL_COV + 9].reshape(3, 3)
-
-    @property
-    def vel_b_std(self) -> Array:
-        """Standard deviation of `vel_b` (3,), m/s."""
-        std: Array = np.sqrt(self._row[output.VEL_COV : output.VEL_COV + 9 : 4])
-        return std
-
-    @property
-    def pose_cov(self) -> Array:
-        """Covariance of position, then rotation, in world axes (6, 6), in ROS order."""
-        return self._row[output.POSE_COV : output.POSE_COV + 36].reshape(6, 6)
-
-    @property
-    def cov(self) -> Array:
-        """Covariance of the right-invariant error: rotation, velocity, position, biases (15, 15), then feet."""
-        return self._cov
-
-    @property
-    def predicted(self) -> tuple[Array, Array]:
-        """The network's own velocity (3,) and standard deviation (3,), m/s; nan for model-based methods."""
-        return self._row[PREDICTED : PREDICTED + 3], np.exp(self._row[PREDICTED + 3 : PREDICTED + 6])
-
-    @property
-    def health(self) -> HealthReport:
-        """What is wrong, if anything: `str(state.health)` is `ok` or, say, `leg FR stale, gap 0.12 s`."""
-        return HealthReport(int(self._row[HEALTH]), self._leg_names, float(self._row[GAP_LENGTH]))
-
-    @property
-    def attention(self) -> Array | None:
-        """Where the network looked (history, tokens), oldest first; None unless asked for at `load`.
-
-        Of `gait-legs` how much each leg looked at each other (L, L).
-        """
-        steps, tokens, _ = self._shape
-        return self._row[ATTENTIONS : ATTENTIONS + steps * tokens].reshape(steps, tokens) if steps else None
-
-    @property
-    def legs(self) -> tuple[Array, Array] | None:
-        """Body velocity by each leg (L, 3) and its standard deviation (L, 3), m/s; a leg out of use is not sure at all.
-
-        Only of `gait-legs`, and if attention was asked for at `load`; otherwise None.
-        """
-        if not self._shape[2]:
-            return None
-        said = self._row[-6 * self._shape[2] :].reshape(-1, 6)
-        return said[:, :3], np.exp(said[:, 3:])
-
-    def __repr__(self) -> str:
-        x, y, z = self.vel_b
-        return f"State(t={self.t:.3f} s, vel_b=[{x:.3f}, {y:.3f}, {z:.3f}] m/s, {self.health})"
+FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
+"""What a sample is made of, in the order in which the core takes it."""
+_OPTIONAL, _BY_JOINT = FIELDS[4:], FIELDS[2:6]
 
 
 class Estimator:
     """Velocity, orientation and position of a robot, sample by sample or for a whole Log.
 
-    `load` makes one. `update` never raises for what a sensor says and never returns nan: what is broken is left out,
-    the state goes on with the rest, and `state.health` says so. An estimator belongs to one thread at a time; several
-    estimators may run in several threads.
+    `load` makes one. `update` never raises for what a sensor says and never returns nan: what is bad is left out, the
+    state goes on with the rest, and `state.health` says so. An estimator may be used from several threads, which then
+    take turns; `copy.deepcopy` and `pickle` work, with everything it remembers.
     """
 
     def __init__(
@@ -159,27 +53,34 @@ class Estimator:
         *,
         without_targets: Engine | None = None,
         joint_names: Sequence[str] | None = None,
-        attention: bool = False,
     ) -> None:
-        """Put an estimator together; `load` is the usual way."""
+        """Put an estimator together; `load` is the usual way.
+
+        Args:
+            robot: whose sensors.
+            engine: of the method.
+            method: its name.
+            without_targets: engine that takes over for samples without what `engine` reads.
+            joint_names: order in which joints will come; the robot's own by default.
+        """
         self.robot, self.method = robot, method
-        self._leg_names = robot.leg_names
-        self._engine = self._full = engine
-        self._less = without_targets
+        self._recipe: dict[str, Any] = {}
+        self._contexts = [Context(one) for one in (engine, without_targets) if one is not None]
         self._order = _order(robot, joint_names)
+        self._python = python_method(method, robot)
         width = robot.num_joints if joint_names is None else len(joint_names)
-        self._sizes = (3, 3, width, width, width, width, robot.num_legs, robot.num_legs)
-        self._attention = attention
-        self._layout = Rows(robot.num_legs)
-        self._parts = self._layout.parts()
-        self._row = np.full((1, self._layout.width), np.nan)
-        self._row[:, self._layout.leg_ok :] = 1.0
-        # Views of the row, made once: a fresh one costs as much as the numbers that go in.
-        self._stamp, self._leg_ok = self._row[0, :1], self._row[0, self._layout.leg_ok :]
-        self._places = [self._row[0, part] for part in self._parts.values()]
-        self._filled = [False] * len(self._places)
-        self._given: frozenset[str] | None = None
-        self._shape = self._shape_now()
+        legs = robot.num_legs
+        self._sizes = (3, 3, width, width, width, width, legs, legs)
+        self._lock = threading.RLock()
+        # One row of the core: the stamp, the fields, and which legs are fine.
+        self._row = np.full(engine.row_doubles, np.nan)
+        self._row_at = pointer(self._row)
+        self._leg_ok, self._feet = self._row[-legs:], self._row[-3 * legs : -legs]
+        self._joints = self._row[1 : -3 * legs]
+        self._leg_ok[:] = 1.0
+        self._nothing, self._no_feet = np.full(robot.num_joints, np.nan), np.full(legs, np.nan)
+        self._feet_given = False
+        self._use(self._contexts[0])
         self.reset()
 
     @staticmethod
@@ -200,35 +101,29 @@ class Estimator:
         Args:
             robot: name of a robot, the path of its YAML file, or a `Robot`.
             method: `gait-legs`, `gait`, `gait-flat`, `nmn`, `iekf` or `iekf-sr`; or a model: its name, the path of its
-                file, or a `Model`.
+                file, or a `Model`; or a method of your own (docs/extending.md).
             joint_names: order in which joints will come; the robot's own by default. More than the robot has is fine.
-            attention: let the network tell where it looks (`state.attention`).
-            noise: of the IMU, as the filter believes it; by default what suits the method.
+            attention: let states carry where the network looks (`state.attention`) and what legs measure.
+            noise: of the IMU, as the filter models it; by default what suits the method.
             prior: how well the state given to `reset` is known.
             options: how the filter treats time.
-            limits: what a sensor can truly say.
+            limits: ranges of the sensors.
             contact_from: for model-based methods: `tau`, `foot_force` or `contact`; the best there is by default.
         """
         robot = robot if isinstance(robot, Robot) else Robot.load(robot)
-        prior, options, limits = prior or Prior(), options or Options(), limits or Limits()
-        if isinstance(method, str) and method in BASELINES:
-            from dataclasses import replace
+        settings = {
+            "attention": attention, "noise": noise, "prior": prior, "options": options, "limits": limits,
+            "contact_from": contact_from,
+        }  # fmt: skip
+        engine, less, name = engines_of(method, robot, settings)
+        estimator = Estimator(robot, engine, name, without_targets=less, joint_names=joint_names)
+        estimator._recipe = {"robot": robot, "method": method, "joint_names": joint_names, **settings}
+        return estimator
 
-            params = replace(BASELINES[method], imu=noise or ProcessNoise(), prior=prior, options=options)
-            return Estimator(robot, ContactAided(robot, params, limits, contact_from), method, joint_names=joint_names)
-
-        def engine(model: Model, dead_leg: Model | None = None) -> VelocityAided:
-            return VelocityAided(robot, model, noise, prior, options, limits, attention, dead_leg)
-
-        model, less, dead_leg, name = _models(method, robot)
-        return Estimator(
-            robot,
-            engine(model, dead_leg),
-            name,
-            without_targets=None if less is None else engine(less),
-            joint_names=joint_names,
-            attention=attention,
-        )
+    @property
+    def by_leg(self) -> bool:
+        """Whether the network measures with each leg, so that only the filter has one velocity of the body."""
+        return self._contexts[0].engine.by_leg
 
     def reset(
         self,
@@ -252,27 +147,16 @@ class Estimator:
                 origin.
             accel: specific force at rest (3,) or (N, 3), as the IMU measures it.
         """
-        if quat_wb_wxyz is not None:
-            quat = _numbers(quat_wb_wxyz, 4, "quat_wb_wxyz")
-            norm = float(np.linalg.norm(quat))
-            if not 0.99 < norm < 1.01:
-                raise GaitError(f"quat_wb_wxyz has length {norm:g}: give a rotation as a unit quaternion, w first")
-            R_bi = lie.rotation_from_quat(self.robot.imu_quat_wxyz)
-            still = np.zeros(3)
-            given = {"gyro": gyro, "vel_w": vel_w, "pos_w": pos_w}
-            rate, velocity, position = (
-                still if value is None else _numbers(value, 3, name) for name, value in given.items()
-            )
-            known = (lie.rotation_from_quat(quat / norm), velocity, position, R_bi @ rate, None)
-            for engine in self._engines():
-                engine.start(*known)
-        else:
-            if vel_w is not None or pos_w is not None or gyro is not None:
-                raise GaitError("velocity, position and gyro belong to a known pose: give quat_wb_wxyz too")
-            force = None if accel is None else _force(accel)
-            for engine in self._engines():
-                engine.start_at_rest(force)
-        self._given = None
+        with self._lock:
+            start = start_of(quat_wb_wxyz, vel_w, pos_w, gyro, accel)
+            for context in self._contexts:
+                if isinstance(start, tuple):
+                    context.reset(*start)
+                else:
+                    context.reset_gravity(start)
+            if self._python is not None:
+                self._python.reset()
+            self._given: frozenset[str] | None = None
 
     def update(
         self,
@@ -306,66 +190,82 @@ class Estimator:
         """
         if isinstance(t, Sample):
             t, gyro, accel, q, dq, q_des, tau, foot_force, contact = t
-        values = (gyro, accel, q, dq, q_des, tau, foot_force, contact)
-        if self._given is None:
-            self._check(values, leg_ok)
-        order, places, filled, engine = self._order, self._places, self._filled, self._engine
-        try:
-            self._stamp[...] = t
-            for i, value in enumerate(values):
-                if value is not None:
-                    if len(value) != self._sizes[i]:  # type: ignore[arg-type]
-                        raise ValueError  # numpy would make many of one
-                    places[i][...] = value if order is None or not _BY_JOINT[i] else np.asarray(value)[order]
-                    filled[i] = True
-                elif i < _FIRST_OPTIONAL:
-                    raise ValueError
-                elif filled[i]:
-                    places[i][...] = np.nan
-                    filled[i] = False
+        with self._lock:
+            self._fill(t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok)
+            if self._python is not None:
+                return self._update_python()
+            self._step(self._context_at, self._row_at, self._out_at)
             if leg_ok is not None:
-                self._leg_ok[...] = leg_ok
-        except (ValueError, TypeError, IndexError):
-            self._check(values, leg_ok)
-            raise GaitError("a sample is made of numbers, and its stamp is one: convert them first") from None
-        out = np.empty((1, engine.width))
-        engine.run(self._row, out)
-        if leg_ok is not None:
-            self._leg_ok[...] = 1.0
-        return State(out[0], engine.cov.copy(), self._leg_names, self._shape)
+                self._leg_ok[:] = 1.0
+            return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
 
-    def run(self, log: Log, start: str = "truth") -> Trajectory:
-        """A whole Log in one compiled loop: the same numbers, bit for bit, as `update` on each of its rows.
+    def update_joints(
+        self,
+        t: float,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        q_des: npt.ArrayLike | None = None,
+        tau: npt.ArrayLike | None = None,
+        foot_force: npt.ArrayLike | None = None,
+        contact: npt.ArrayLike | None = None,
+        leg_ok: npt.ArrayLike | None = None,
+    ) -> None:
+        """Take joints by themselves, on robots whose IMU comes at another rate; see `update_imu`.
+
+        They are kept for the IMU samples that follow, up to `Limits.hold` seconds. Arguments as for `update`.
+        """
+        with self._lock:
+            still = np.zeros(3)
+            self._fill(t, still, still, q, dq, q_des, tau, foot_force, contact, leg_ok)
+            sample = self._sample()
+            core().gait_update_joints(self._context_at, ctypes.addressof(sample))
+            self._leg_ok[:] = 1.0
+
+    def update_imu(self, t: float, gyro: npt.ArrayLike, accel: npt.ArrayLike) -> State:
+        """Take an IMU sample by itself: a step with the joints of the last `update_joints`."""
+        if self._python is not None:
+            raise GaitError(f"method {self.method} is written in Python and takes whole samples: use update")
+        with self._lock:
+            w, a = _vector(gyro, "gyro"), _vector(accel, "accel")
+            if self._given is None:
+                self._choose(())
+            core_holding_gil().gait_step_imu(self._context_at, float(t), pointer(w), pointer(a), self._out_at)
+            return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
+
+    def predict(self, t: float) -> State:
+        """The state carried on to a later time by the last IMU sample, for control; the estimator does not change."""
+        with self._lock:
+            scratch, out = self._context.memory.copy(), self._out.copy()
+            core().gait_predict(self._context_at, float(t), pointer(scratch), pointer(out))
+            return State(out, self.robot.leg_names, self._shape, self._cov_size)
+
+    def run(self, log: Log, start: str = "auto") -> Trajectory:
+        """A whole Log in one call: the same numbers, bit for bit, as `update` on each of its rows.
 
         Args:
             log: the samples.
-            start: `truth` (row 0 of the ground truth) or `gravity` (at rest at the start).
+            start: `truth` (row 0 of the ground truth), `gravity` (at rest at the start), or `auto`: ground truth if the
+                log has it.
         """
         return self.run_with_details(log, start)[0]
 
-    def run_with_details(self, log: Log, start: str = "truth") -> tuple[Trajectory, Details]:
-        """As `run`, and what the method thought meanwhile."""
+    def run_with_details(self, log: Log, start: str = "auto") -> tuple[Trajectory, Details]:
+        """As `run`, and what the method computed on the way."""
         log = log.reorder(self.robot)
-        self.start_as(log, start)
-        self._choose([name for name in _OPTIONAL if getattr(log, name) is not None])
-        rows = np.full((len(log), self._layout.width), np.nan)
-        rows[:, 0], rows[:, self._layout.leg_ok :] = log.t, 1.0
-        for name, part in self._parts.items():
-            if (values := getattr(log, name)) is not None:
-                rows[:, part] = values
-        out = np.empty((len(log), self._engine.width))
-        self._engine.run(rows, out)
-        health = out[:, HEALTH].astype(np.uint32)
-        trajectory = output.trajectory_of(log.t, out[:, : output.WIDTH], health, self.method)
-        return trajectory, Details(out, self._shape, isinstance(self._engine, ContactAided))
+        with self._lock:
+            self.start_as(log, start)
+            self._choose([name for name in _OPTIONAL if getattr(log, name) is not None])
+            if self._python is not None:
+                states = [self.update(row)._row[: self._context.engine.state_doubles] for row in log.rows()]
+                out = np.array(states).reshape(len(log), -1)
+            else:
+                out = self._context.run(rows_of(log, self.robot))
+            return trajectory_of(log.t, out, self.method), Details(out, self._shape)
 
-    @property
-    def by_leg(self) -> bool:
-        """Whether the network judges legs, so that only the filter says how fast the body is."""
-        return isinstance(self._full, VelocityAided) and self._full.legs > 0
-
-    def start_as(self, log: Log, start: str) -> None:
-        """Reset to where a Log begins: `truth` or `gravity`."""
+    def start_as(self, log: Log, start: str = "auto") -> None:
+        """Reset to where a Log begins: `truth`, `gravity`, or `auto`: ground truth if the log has it."""
+        if start == "auto":
+            start = "truth" if log.has_truth else "gravity"
         if start == "truth":
             if not log.has_truth:
                 raise GaitError("the log has no ground truth to start from: use start='gravity' (--start gravity)")
@@ -374,97 +274,174 @@ class Estimator:
         elif start == "gravity":
             self.reset()
         else:
-            raise GaitError(f"unknown start '{start}': choose truth or gravity")
+            raise GaitError(f"unknown start '{start}': choose auto, truth or gravity")
 
-    def _shape_now(self) -> tuple[int, int, int]:
-        """Of the attention, and how many legs tell their velocity: zeros if it was not asked for."""
-        engine = self._engine
-        return (*engine.shape, engine.legs) if self._attention and isinstance(engine, VelocityAided) else (0, 0, 0)
+    def save_state(self) -> bytes:
+        """Everything it remembers, for `restore_state` of an estimator that was loaded in the same way."""
+        if self._python is not None:
+            raise GaitError(f"method {self.method} is written in Python: its state cannot be saved")
+        with self._lock:
+            given = b"-" if self._given is None else ",".join(sorted(self._given)).encode()
+            return b"".join([self._context.engine.digest, len(given).to_bytes(1, "little"), given, *self._snapshots()])
 
-    def _engines(self) -> list[Engine]:
-        return [self._full] if self._less is None else [self._full, self._less]
+    def restore_state(self, saved: bytes) -> None:
+        """Go on from where `save_state` was called."""
+        snapshots = self._snapshots()
+        given = saved[33 : 33 + saved[32]] if len(saved) > 32 else b""
+        rest = saved[33 + len(given) :]
+        digests = [context.engine.digest for context in self._contexts]
+        if len(rest) != sum(map(len, snapshots)) or saved[:32] not in digests:
+            raise GaitError(
+                "this state was saved by another kind of estimator: load the same robot, method and options"
+            )
+        with self._lock:
+            for context, old in zip(self._contexts, snapshots, strict=True):
+                context.snapshot, rest = rest[: len(old)], rest[len(old) :]
+            self._use(self._contexts[digests.index(saved[:32])])
+            self._given = None if given == b"-" else frozenset(filter(None, given.decode().split(",")))
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not self._recipe:
+            raise GaitError("only an estimator from `Estimator.load` can be copied or pickled")
+        return {"recipe": self._recipe, "state": self.save_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(Estimator.load(**state["recipe"]).__dict__)
+        self.restore_state(state["state"])
+
+    def _snapshots(self) -> list[bytes]:
+        return [context.snapshot for context in self._contexts]
+
+    def _use(self, context: Context) -> None:
+        """Let a context take the samples that follow."""
+        engine = context.engine
+        self._context, self._context_at, self._step = context, context.at, context.step
+        self._shape: Shape = engine.shape
+        self._cov_size: int = engine.cov_size
+        self._out = np.empty(engine.state_doubles + engine.cov_size**2)
+        self._out_at = pointer(self._out)
 
     def _choose(self, given: Collection[str]) -> None:
         """Take the weights that go with what is there, and see that it is enough."""
-        full = self._full
-        enough = not isinstance(full, VelocityAided) or any(name in given for name in full.reads)
-        self._engine = full if self._less is None or enough else self._less
-        self._engine.needs(given)
-        self._given, self._shape = frozenset(given), self._shape_now()
+        full, *less = self._contexts
+        enough = not full.engine.reads or any(name in given for name in full.engine.reads)
+        context = full if enough or not less else less[0]
+        context.take_contacts_from(context.engine.needs(given))
+        if context is not self._context:
+            self._use(context)
+        self._given = frozenset(given)
 
-    def _check(self, values: Sequence[npt.ArrayLike | None], leg_ok: npt.ArrayLike | None) -> None:
-        """Look at the shape of everything, once after a reset: later calls trust it."""
-        legs = self.robot.num_legs
-        for name, value, size in zip(_FIELDS, values, self._sizes, strict=True):
+    def _fill(self, t: float, *values: Any) -> None:
+        """A sample into the row of the core."""
+        if self._given is None:
+            self._check(values)
+        gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok = values
+        try:
+            if self._order is not None:
+                q, dq, q_des, tau = (None if x is None else np.asarray(x)[self._order] for x in (q, dq, q_des, tau))
+            q_des = self._nothing if q_des is None else q_des
+            tau = self._nothing if tau is None else tau
+            count = len(self._nothing)
+            if not (len(gyro) == len(accel) == 3 and len(q) == len(dq) == len(q_des) == len(tau) == count):
+                raise ValueError
+            self._row[0] = t
+            np.concatenate((gyro, accel, q, dq, q_des, tau), out=self._joints, casting="unsafe")
+            if foot_force is not None or contact is not None or self._feet_given:
+                force = self._no_feet if foot_force is None else foot_force
+                np.concatenate((force, self._no_feet if contact is None else contact), out=self._feet, casting="unsafe")
+                self._feet_given = foot_force is not None or contact is not None
+            if leg_ok is not None:
+                self._leg_ok[:] = leg_ok
+        except (ValueError, TypeError, IndexError):
+            self._check(values)
+            raise GaitError("a sample is made of numbers, and its stamp is one: convert them first") from None
+
+    def _check(self, values: Sequence[Any]) -> None:
+        """Look at the shape of everything."""
+        for name, value, size in zip(FIELDS, values, self._sizes, strict=False):
             if value is None and name in _OPTIONAL:
                 continue
             shape = np.shape(value) if value is not None else ()
             if shape != (size,):
                 raise GaitError(f"{name} must be {size} numbers, got an array of shape {shape}")
+        leg_ok, legs = values[-1], self.robot.num_legs
         if leg_ok is not None and np.shape(leg_ok) != (legs,):
             raise GaitError(f"leg_ok must be {legs} flags, got an array of shape {np.shape(leg_ok)}")
-        self._choose([name for name, value in zip(_FIELDS, values, strict=True) if value is not None])
+        self._choose([name for name, value in zip(FIELDS, values, strict=False) if value is not None])
+
+    def _sample(self) -> CSample:
+        """The row as the core's struct."""
+        sample, at = CSample(t=self._row[0]), self._row_at + 8
+        joints, legs = self.robot.num_joints, self.robot.num_legs
+        for name, size in zip(
+            (*FIELDS, "leg_ok"), (3, 3, joints, joints, joints, joints, legs, legs, legs), strict=True
+        ):
+            setattr(sample, name, at)
+            at += 8 * size
+        return sample
+
+    def _update_python(self) -> State:
+        """A step whose measurements come from a method in Python."""
+        library, sample, ready = core(), self._sample(), ctypes.c_int()
+        health = library.gait_begin(self._context_at, ctypes.addressof(sample), ctypes.addressof(ready))
+        if ready.value:
+            library.gait_end(self._context_at, health, self._out_at)
+            joints = np.split(self._joints[6:].copy(), 4)
+            feet = np.split(self._feet.copy(), 2)
+            given = Sample(float(self._row[0]), self._joints[:3].copy(), self._joints[3:6].copy(), *joints, *feet)
+            assert self._python is not None
+            for z, H, N in self._python.step(given, self._state()) or ():
+                z, H, N = np.atleast_1d(z).astype(float), np.atleast_2d(H).astype(float), np.atleast_2d(N).astype(float)
+                if H.shape != (len(z), 15) or N.shape != (len(z), len(z)):
+                    raise GaitError(f"method {self.method} gave H {H.shape} and N {N.shape} for z {z.shape}")
+                arrays = [np.ascontiguousarray(array) for array in (z, H, N)]
+                if not library.gait_correct(self._context_at, len(z), *map(pointer, arrays)):
+                    health |= 16
+        library.gait_end(self._context_at, health, self._out_at)
+        self._leg_ok[:] = 1.0
+        return self._state()
+
+    def _state(self) -> State:
+        core().gait_cov(self._context_at, self._out_at + 8 * self._context.engine.state_doubles)
+        return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
 
 
-_BY_JOINT = (False, False, True, True, True, True, False, False)
+def width_of(field: str, robot: Robot) -> int:
+    """Numbers of a field in one sample."""
+    return 3 if field in ("gyro", "accel") else robot.num_joints if field in _BY_JOINT else robot.num_legs
 
 
-class Details:
-    """What a method thought of each sample of a Log."""
-
-    def __init__(self, out: Array, shape: tuple[int, int, int], contacts: bool) -> None:
-        self._out, self._shape, self._contacts = out, shape, contacts
-
-    @property
-    def predicted(self) -> tuple[Array, Array]:
-        """The network's own velocity (N, 3) and standard deviation (N, 3); nan for model-based methods."""
-        return self._out[:, PREDICTED : PREDICTED + 3], np.exp(self._out[:, PREDICTED + 3 : PREDICTED + 6])
-
-    @property
-    def attention(self) -> Array | None:
-        """Where the network looked (N, history, tokens), oldest first; None unless asked for at `load`.
-
-        Of `gait-legs` how much each leg looked at each other (N, L, L).
-        """
-        steps, tokens, _ = self._shape
-        return self._out[:, ATTENTIONS : ATTENTIONS + steps * tokens].reshape(-1, steps, tokens) if steps else None
-
-    @property
-    def legs(self) -> tuple[Array, Array] | None:
-        """Body velocity by each leg (N, L, 3) and its standard deviation (N, L, 3), as `State.legs`."""
-        if not self._shape[2]:
-            return None
-        said = self._out[:, -6 * self._shape[2] :].reshape(len(self._out), -1, 6)
-        return said[..., :3], np.exp(said[..., 3:])
-
-    @property
-    def contact(self) -> BoolArray | None:
-        """Which feet a model-based method took to be on the ground (N, L)."""
-        return self._out[:, ATTENTIONS:] > 0.5 if self._contacts else None
+def rows_of(log: Log, robot: Robot) -> Array:
+    """The samples of a Log, joints in the robot's order, as the core takes them (N, row)."""
+    columns: list[Array] = [log.t[:, None]]
+    for name in FIELDS:
+        values = getattr(log, name)
+        columns.append(np.full((len(log), width_of(name, robot)), np.nan) if values is None else values)
+    whole = np.ones((len(log), robot.num_legs))
+    return np.ascontiguousarray(np.concatenate([*columns, whole], axis=1), dtype=np.float64)
 
 
-def _models(method: str | Path | Model, robot: Robot) -> tuple[Model, Model | None, Model | None, str]:
-    """The model behind a method, those without targets and for a dead leg if there are any, and the method's name."""
-    if isinstance(method, Model):
-        return method, None, None, method.architecture.kind
-    known = METHODS.get(str(method))
-    try:
-        model = load_model(method if known is None else known.weights)
-    except GaitError:
-        if known is None and not Path(method).suffix:
-            raise GaitError(
-                f"unknown method '{method}': choose one of {', '.join(METHODS)}, or give the path of a model file"
-            ) from None
-        raise
-    if known is None:
-        return model, None, None, Path(method).stem
-    if model.robot != robot.name and not isinstance(model.architecture, LegsArchitecture):
-        raise GaitError(
-            f"method {method} has no weights for {robot.name}, only for {model.robot}: train some (`gait train`) and"
-            " give their path, or use method iekf, which needs none"
-        )
-    less, dead_leg = (load_model(name) if name else None for name in (known.without_targets, known.dead_leg))
-    return model, less, dead_leg, str(method)
+def start_of(
+    quat: npt.ArrayLike | None,
+    vel_w: npt.ArrayLike | None,
+    pos_w: npt.ArrayLike | None,
+    gyro: npt.ArrayLike | None,
+    accel: npt.ArrayLike | None,
+) -> tuple[Array, Array, Array, Array] | Array | None:
+    """What `reset` was given: a known state, the specific force at rest, or None for that of the next sample."""
+    if quat is None:
+        if vel_w is not None or pos_w is not None or gyro is not None:
+            raise GaitError("velocity, position and gyro belong to a known pose: give quat_wb_wxyz too")
+        return None if accel is None else _force(accel)
+    unit = _numbers(quat, 4, "quat_wb_wxyz")
+    norm = float(np.linalg.norm(unit))
+    if not 0.99 < norm < 1.01:
+        raise GaitError(f"quat_wb_wxyz has length {norm:g}: give a rotation as a unit quaternion, w first")
+    velocity, position, rate = (
+        np.zeros(3) if value is None else _numbers(value, 3, name)
+        for name, value in {"vel_w": vel_w, "pos_w": pos_w, "gyro": gyro}.items()
+    )
+    return unit / norm, velocity, position, rate
 
 
 def _order(robot: Robot, joint_names: Sequence[str] | None) -> list[int] | None:
@@ -486,6 +463,17 @@ def _force(accel: npt.ArrayLike) -> Array:
         return np.asarray(np.array(accel, dtype=np.float64).reshape(-1, 3).mean(0))
     except (ValueError, TypeError):
         raise GaitError(f"accel must be three numbers, or rows of three, got {accel!r}") from None
+
+
+def _vector(value: npt.ArrayLike, name: str) -> Array:
+    """Three numbers that may be nan: a sensor says what it says."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (ValueError, TypeError):
+        array = np.empty(0)
+    if array.shape != (3,):
+        raise GaitError(f"{name} must be 3 numbers, got an array of shape {np.shape(value)}")
+    return array
 
 
 def _numbers(value: npt.ArrayLike, count: int, name: str) -> Array:

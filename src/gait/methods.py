@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from gait.errors import GaitError
+
+if TYPE_CHECKING:
+    from gait.arrays import Array
+    from gait.log.sample import Sample
+    from gait.robot import Robot
+    from gait.state import State
 
 
 @dataclass(frozen=True)
@@ -43,3 +53,44 @@ METHODS: dict[str, Method] = {
 
 DEFAULT = "gait-legs"
 """The method that is taken unless another is asked for."""
+
+
+class PythonMethod(Protocol):
+    """A method written in Python: it measures, the core filters. See docs/extending.md."""
+
+    def reset(self) -> None:
+        """Forget everything: a new log begins."""
+
+    def step(self, sample: Sample, predicted_state: State) -> Iterable[tuple[Array, Array, Array]] | None:
+        """Measurements from an admitted sample, given the state that the IMU predicts for it.
+
+        Each is (z, H, N): innovation (m,), H (m, 15) and noise covariance (m, m) of z = -H xi + noise, where xi is the
+        right-invariant error of the IMU's state: rotation, velocity, position, gyro bias, accelerometer bias.
+        """
+
+
+_PYTHON: dict[str, Callable[[Robot], PythonMethod]] = {}
+
+
+def register(name: str, make: Callable[[Robot], PythonMethod], needs: str = "nothing") -> None:
+    """Add a method in Python: it works at once in `Estimator.load`, `gait run`, `gait eval` and `gait bench`.
+
+    Args:
+        name: of the method.
+        make: called with the robot, gives an object with `reset` and `step`.
+        needs: inputs beside gyro, accel, q and dq, in words.
+    """
+    if name in METHODS and name not in _PYTHON:
+        raise GaitError(f"method {name} exists already: register yours under another name")
+    METHODS[name] = Method(needs)
+    _PYTHON[name] = make
+
+
+def python_method(name: str, robot: Robot) -> PythonMethod | None:
+    """A new instance of a method in Python, or None if the method is not one."""
+    return _PYTHON[name](robot) if name in _PYTHON else None
+
+
+def is_python(name: str) -> bool:
+    """Whether a method is written in Python."""
+    return name in _PYTHON

@@ -66,6 +66,9 @@ class ProcessNoise:
         return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias, self.accel_share])
 
 
+LEG_INSTANT = 1.0 / 7.0
+"""Standard deviation of a leg in a single sample, relative to that which a filter may take for white noise: errors of a
+leg last for many samples. Training and fusion share it."""
 LEGS_NOISE = ProcessNoise(gyro=0.001, accel=0.007, accel_share=0.0023)
 """What `gait-legs` believes of the IMU unless told otherwise. Other methods are tuned in how far they believe contacts
 or their network; here the network has learned that, and the IMU is what is left to weigh against it. Judged on held-out
@@ -131,6 +134,26 @@ class Options:
         """See that a filter can live with them."""
         some = dict.fromkeys(("max_gap", "inflation", "leg_inflation", "leg_guard"), 1e-6)
         _check(self, {"gravity": -100.0, **some}, {"gravity": -0.1, "joint_delay": 0.1, "joint_delay_std": 0.1})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a sensor can truly say. Beyond it a value is not used, and `health` says so."""
+
+    gyro: float = 34.9
+    """Range of the gyro, rad/s: 2000 degrees a second."""
+    accel: float = 157.0
+    """Range of the accelerometer, m/s^2: 16 g."""
+    joint_margin: float = 0.5
+    """How far beyond its stops a joint may read, rad: offsets and calibration."""
+    joint_speed: float = 3.0
+    """How much faster than its rated speed a joint may read: impacts."""
+    hold: float = 0.1
+    """Seconds for which the last good value of an IMU or of a joint target stands in for a broken one."""
+    stale: float = 0.05
+    """Seconds without any change in a leg's encoders, while others change, after which it counts as stuck."""
+    clock_reset: float = 1.0
+    """A stamp this far in the past, s, is a clock that was set anew, not a late sample."""
 
 
 @dataclass(frozen=True)

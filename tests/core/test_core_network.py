@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gait.runtime.leg_network_numpy import NumpyLegs
+from gait.runtime.network_numpy import NumpyNetwork
 from net_samples import random_inputs, random_model
 
 from gait.nets import Model, load_model
@@ -21,8 +23,6 @@ from gait.nets.leg_pack import LegNetwork, pack_legs
 from gait.nets.model import WEIGHTS
 from gait.nets.pack import Network, pack
 from gait.nets.packing import PackedStruct, aligned
-from gait.runtime.leg_network_numpy import NumpyLegs
-from gait.runtime.network_numpy import NumpyNetwork
 
 CORE = Path(__file__).parents[2] / "core"
 FLAGS = ("-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", "-shared", "-fPIC")

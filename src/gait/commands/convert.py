@@ -9,7 +9,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from gait.commands import Common, Outcome
-from gait.io.read_options import ReadOptions
+from gait.read_options import ReadOptions
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tyro.conf import Positional
 
 from gait.commands import Common, Outcome
 from gait.commands.bars import status
-from gait.io.read_options import ReadOptions, given_words
+from gait.read_options import ReadOptions, given_words
 
 
 @dataclass(frozen=True)

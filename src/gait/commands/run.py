@@ -15,8 +15,8 @@ from tyro.conf import Positional
 from gait.commands import Common, Outcome
 from gait.commands.bars import share_bar
 from gait.errors import GaitError
-from gait.io.read_options import ReadOptions
 from gait.methods import DEFAULT
+from gait.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from gait.estimator import Details, Estimator

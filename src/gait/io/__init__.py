@@ -9,12 +9,12 @@ from gait.io.csv import Csv, read_csv
 from gait.io.format import Format, reason
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
-from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes, Reading
 from gait.io.ros.bag import Bag
 from gait.io.tum import Tum
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.read_options import ReadOptions
 
 __all__ = [
     "FORMATS",

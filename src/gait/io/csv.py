@@ -15,12 +15,12 @@ from gait.io import clock
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.format import DEFAULTS, build, header, in_order, parse_header
-from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
 from gait.log.fields import AXES, Field, Labels, refuse_unknown
 from gait.log.log import Log
 from gait.log.record import Record
 from gait.log.trajectory import Trajectory
+from gait.read_options import ReadOptions
 
 _MARK = "# gait: "
 _TIME = ("t", "t_ns")

@@ -12,9 +12,9 @@ from gait.errors import GaitError
 from gait.io.guess import Guess, guess_column
 from gait.io.joints import meaning_of
 from gait.io.named_arrays import PER_JOINT, Piece, log_of, read_map, seconds
-from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
 from gait.log.log import Log
+from gait.read_options import ReadOptions
 from gait.robot import Robot
 
 _AXES = {"gyro": "xyz", "accel": "xyz", "pos_w": "xyz", "vel_w": "xyz", "quat_wb_wxyz": "wxyz"}

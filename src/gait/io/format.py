@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from gait.arrays import AnyArray
 from gait.errors import GaitError
-from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
 from gait.log.fields import refuse_unknown
 from gait.log.log import Log
 from gait.log.record import Record
 from gait.log.trajectory import Trajectory
+from gait.read_options import ReadOptions
 
 VERSION = 1
 """Version of the native layout; a file of a later one is refused with a word on upgrading."""

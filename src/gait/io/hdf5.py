@@ -13,10 +13,10 @@ from gait.errors import GaitError, need_extra
 from gait.io.format import DEFAULTS
 from gait.io.guess import Guess, guess_field
 from gait.io.named_arrays import PER_JOINT, Piece, log_of, read_map, seconds
-from gait.io.read_options import NONE, ReadOptions
 from gait.io.reading import Notes, Stream
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.read_options import NONE, ReadOptions
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 _WIDTHS = {"gyro": 3, "accel": 3, "pos_w": 3, "vel_w": 3, "quat_wb_wxyz": 4}

@@ -15,12 +15,12 @@ from gait.errors import GaitError
 from gait.io.format import reason
 from gait.io.guess import UNITS, Guess
 from gait.io.joints import match_joints
-from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
 from gait.io.signals import Signal
 from gait.io.velocity import rotation_rate
 from gait.log.fields import LOG_FIELDS
 from gait.log.log import Log
+from gait.read_options import ReadOptions
 
 PER_JOINT = ("q", "dq", "q_des", "tau")
 _ROLES = {

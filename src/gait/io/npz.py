@@ -12,10 +12,10 @@ from gait.errors import GaitError
 from gait.io import clock
 from gait.io.atomic import atomic_path
 from gait.io.format import DEFAULTS, build, header, in_order, parse_header, reason
-from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.read_options import ReadOptions
 
 
 class Npz:

@@ -10,10 +10,10 @@ from gait.errors import GaitError
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.format import DEFAULTS
-from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.read_options import ReadOptions
 
 _COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from gait.arrays import Array
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.base import Outputs, State, VelocityNet, split
-from gait.nets.leg_features import HASTE, PER_LEG, REACH, SHARED, VELOCITY
+from gait.nets.leg_features import FOOT_ACCEL, PER_LEG, REACH, SHARED, VELOCITY
 from gait.nets.shapes import OUTPUTS
 
 
@@ -26,7 +26,7 @@ class LegOutputs(NamedTuple):
     """Body velocity by each leg (B, T, L, 3), m/s."""
     log_std: Tensor
     """Logarithm of its standard deviation (B, T, L, 3)."""
-    haste: Tensor
+    foot_accel: Tensor
     """How fast the joints change a foot's velocity (B, T, L, 3), m/s^2, as read."""
     attention: Tensor | None
     """How much each leg looks at each other (B, T, heads, L, L); None without attention."""
@@ -93,8 +93,8 @@ class LegsNet(VelocityNet):
         y = self.output(torch.relu(self.mix(x)))
         measured = own[:, :, 0, :, VELOCITY : VELOCITY + 3]
         velocity = measured + REACH * y[..., OUTPUTS:] if a.correction else measured
-        haste = own[:, :, 0, :, HASTE : HASTE + 3]
-        return LegOutputs(velocity, self.bounded(y[..., :OUTPUTS]), haste, attention)
+        foot_accel = own[:, :, 0, :, FOOT_ACCEL : FOOT_ACCEL + 3]
+        return LegOutputs(velocity, self.bounded(y[..., :OUTPUTS]), foot_accel, attention)
 
     def run(
         self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True

@@ -116,11 +116,11 @@ def read_leg_episodes(
             raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
         subject = subject or Subject.of(log)
         log = log.reorder(robot)
-        velocity, body = log.vel_b, None
+        velocity = log.vel_b
         if rng is not None:
-            log, body, _ = with_faults(log, robot, rng)
+            log, robot, _ = with_faults(log, robot, rng)
             velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
-        values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot, body=body)
+        values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot)
         episodes.append(_episode(log, values, velocity))
     assert subject is not None
     return episodes, subject

@@ -7,7 +7,7 @@ benchmark twin's: they are drawn from wide ranges around zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from gait import lie
 from gait.arrays import Array
 from gait.log.log import Log
-from gait.nets.leg_features import Body, body_of
 from gait.robot import Robot
 
 
@@ -53,8 +52,8 @@ class Faulty(NamedTuple):
     """A recording as a robot with faults would have made it."""
 
     log: Log
-    body: Body
-    """The robot's links as a faulty description has them."""
+    robot: Robot
+    """With links as a faulty description has them."""
     late: float
     """Seconds between the motion and what the joints say about it."""
 
@@ -79,13 +78,12 @@ def with_faults(log: Log, robot: Robot, rng: np.random.Generator, ranges: FaultR
     if r.imu_turn > 0.0:
         turn = lie.so3_exp(rng.normal(0.0, r.imu_turn, 3))
         gyro, accel = gyro @ turn, accel @ turn
-    body = body_of(robot)
-    offsets = body.offsets.copy()
+    offsets = robot.offsets.copy()
     offsets[:, 1:] *= rng.normal(1.0, r.link, (len(offsets), 3, 1))
     log = log.replace(q=log.q[rows] + zero, dq=dq, tau=None if log.tau is None else tau[rows], gyro=gyro, accel=accel)
     if r.stamp_delay > 0:
         log = _stamped_late(log, int(rng.integers(r.stamp_delay + 1)))
-    return Faulty(log, body._replace(offsets=offsets), late)
+    return Faulty(log, replace(robot, offsets=offsets), late)
 
 
 def _stamped_late(log: Log, samples: int) -> Log:

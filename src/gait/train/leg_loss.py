@@ -19,13 +19,12 @@ import torch
 from torch import Tensor
 
 from gait.nets.legs import LegOutputs
-from gait.parameters import Options
-from gait.runtime.leg_fusion import INSTANT
+from gait.parameters import LEG_INSTANT, Options
 
 LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is stretched, as the second one finds it."""
-GUARD, STALE = Options().leg_guard, Options().joint_delay_std / INSTANT
-"""The same guard and the same allowance for a delay that is not quite known as in `gait.runtime.leg_fusion`."""
+GUARD, STALE = Options().leg_guard, Options().joint_delay_std / LEG_INSTANT
+"""The same guard and the same allowance for a delay that is not quite known as in core/legs.c."""
 DRIFT, BIAS = 0.03, 0.05
 """Of the IMU in that filter: m/s/sqrt(s), and m/s^2 that the filter has not found out about."""
 START = 0.05
@@ -45,7 +44,7 @@ class Carried(NamedTuple):
 
 def variances(legs: LegOutputs) -> Tensor:
     """What a filter takes for the variances of each leg (B, T, L, 3)."""
-    return torch.exp(2.0 * legs.log_std) + torch.square(STALE * legs.haste)
+    return torch.exp(2.0 * legs.log_std) + torch.square(STALE * legs.foot_accel)
 
 
 def leg_likelihood(legs: LegOutputs, velocity: Tensor, used: Tensor) -> Tensor:
@@ -81,7 +80,7 @@ def carry(
     lasting = variances(legs)
     worths = every / lasting * used[:, None, :, None]
     residuals = legs.velocity - velocity[:, :, None]
-    variances_now = INSTANT**2 * lasting.detach()
+    variances_now = LEG_INSTANT**2 * lasting.detach()
     error = _draw(rng, (batch, 3), START)
     bias = _draw(rng, (batch, 3), BIAS * span)
     noise = _draw(rng, (steps, batch, 3), DRIFT * math.sqrt(span))

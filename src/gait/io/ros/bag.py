@@ -11,7 +11,6 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.io import clock
 from gait.io.format import DEFAULTS, parse_header
-from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes, Stream
 from gait.io.ros import containers
 from gait.io.ros.messages import Decoded, decode, roles_of
@@ -19,6 +18,7 @@ from gait.io.ros.topic import Topic
 from gait.io.ros.topics import choose
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.read_options import ReadOptions
 
 APART = 1.0
 """Stamps in headers that are further than this (s) from the times of recording are of another clock."""

@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Sequence
 
 from gait.errors import GaitError
-from gait.io.read_options import NONE, ReadOptions
 from gait.io.reading import Notes
 from gait.io.ros.messages import UNITREE, roles_of, says_command, says_truth
 from gait.io.ros.topic import Topic
+from gait.read_options import NONE, ReadOptions
 
 _NEEDED = {"imu": "sensor_msgs/Imu", "joints": "sensor_msgs/JointState"}
 

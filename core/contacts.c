@@ -1,0 +1,143 @@
+/* The contact-aided filter: contacts from joint torques, forces or flags, feet in the state, slip rejection. */
+#include <math.h>
+#include <string.h>
+
+#include "core.h"
+
+void contacts_reset(gait_t *g)
+{
+    gait_contact_state *c = &g->contacts;
+    memset(c, 0, sizeof *c);
+    for (int leg = 0; leg < g->config->robot.legs; leg++) {
+        c->fresh[leg] = 1;
+        c->walk[leg] = g->config->contacts.contact_std;
+    }
+}
+
+/* Joint accelerations by differences, and torques, through the same low-pass so that both lag alike. */
+static void smooth(gait_contact_state *c, int begin, int end, int leg, const double *dq, const double *tau, double dt,
+                   double time_constant)
+{
+    const int fresh = c->fresh[leg];
+    const double share = fresh ? 1.0 : 1.0 - exp(-dt / fmax(time_constant, 1e-9));
+    for (int j = begin; j < end; j++) {
+        const double difference = fresh || dt <= 0.0 ? 0.0 : (dq[j] - c->dq[j]) / dt;
+        c->ddq[j] += share * (difference - c->ddq[j]);
+        /* A torque that is not finite says nothing: the last good one stands. */
+        if (isfinite(tau[j])) c->tau[j] += share * (tau[j] - c->tau[j]);
+        c->dq[j] = dq[j];
+    }
+    c->fresh[leg] = 0;
+}
+
+/* Hysteresis with a minimum dwell: force and thresholds are shares of the weight. */
+static void detect(gait_contact_state *c, const gait_contact_settings *s, int leg, double force, double dt)
+{
+    const int other = c->contact[leg] ? force < s->lift_off : force > s->touch_down;
+    c->waiting[leg] = other ? c->waiting[leg] + dt : 0.0;
+    /* Half a step of tolerance: stamps jitter, and a dwell of five samples must not become six. */
+    if (other && c->waiting[leg] > (c->contact[leg] ? s->lift_off_dwell : s->touch_down_dwell) - 0.5 * dt) {
+        c->contact[leg] = !c->contact[leg];
+        c->waiting[leg] = 0.0;
+    }
+}
+
+/* Normal force on a foot, N; nan where it is not known. */
+static double normal_force(gait_t *g, const gait_sample *sample, int leg, const double J[9], const double up_b[3],
+                           const double *tau)
+{
+    const gait_config *config = g->config;
+    const int begin = config->robot.leg_start[leg], end = config->robot.leg_start[leg + 1];
+    gait_contact_state *c = &g->contacts;
+    double gravity_b[3], tau_free[3], force_b[3];
+    if (g->contact_source == GAIT_FROM_FORCE) return sample->foot_force ? sample->foot_force[leg] : NAN;
+    smooth(c, begin, end, leg, g->input.dq, tau, g->input.dt, config->contacts.smoothing);
+    for (int i = 0; i < 3; i++) gravity_b[i] = config->settings.gravity * up_b[i];
+    leg_torque(&config->robot, leg, g->input.q + begin, g->input.dq + begin, c->ddq + begin, gravity_b, tau_free);
+    leg_ground_force(J, c->tau + begin, tau_free, force_b);
+    return force_b[0] * up_b[0] + force_b[1] * up_b[1] + force_b[2] * up_b[2];
+}
+
+/* Kinematics, contact and slip of one leg; returns whether a foot in contact slips. */
+static int take_leg(gait_t *g, const gait_sample *sample, int leg, const double omega_b[3], const double up_b[3],
+                    const double *tau)
+{
+    const gait_robot *robot = &g->config->robot;
+    const gait_contact_settings *s = &g->config->contacts;
+    const double *q = g->input.q + robot->leg_start[leg], *dq = g->input.dq + robot->leg_start[leg];
+    gait_contact_state *c = &g->contacts;
+    gait_filter *f = &g->filter;
+    double foot_b[3], J[9], moving_b[3], rate_b[3], roll_b[3], low_b[3], lever_b[3], vel_i[3], vel_b[3];
+    if (!g->input.ok[leg]) {
+        c->contact[leg] = 0;
+        c->fresh[leg] = 1;
+        return 0;
+    }
+    leg_forward(robot, leg, q, foot_b, J);
+    leg_foot_velocity(J, dq, omega_b, foot_b, moving_b);
+    leg_calf_rate(robot, leg, q, dq, omega_b, rate_b);
+    cross(rate_b, up_b, roll_b);
+    for (int i = 0; i < 3; i++) {
+        roll_b[i] *= s->foot_radius;
+        low_b[i] = foot_b[i] - s->foot_radius * up_b[i] - robot->p_bi[i];
+    }
+    rotate_back(robot->R_bi, low_b, c->foot_i[leg]);
+    rotate_back(robot->R_bi, roll_b, c->roll_i[leg]);
+
+    if (g->contact_source == GAIT_FROM_FLAGS) {
+        /* A flag that is not there is no contact. */
+        c->contact[leg] = sample->contact && sample->contact[leg] > 0.5;
+    } else {
+        const double force = normal_force(g, sample, leg, J, up_b, tau);
+        detect(c, s, leg, isfinite(force) ? force / robot->weight : 0.0, g->input.dt);
+    }
+
+    /* Speed of the foot over the ground: base velocity plus leg motion less rolling. */
+    cross(omega_b, robot->p_bi, lever_b);
+    rotate_back(f->R, f->x[0], vel_i);
+    rotate(robot->R_bi, vel_i, vel_b);
+    double speed2 = 0.0;
+    for (int i = 0; i < 3; i++) {
+        const double v = moving_b[i] - roll_b[i] - lever_b[i] + vel_b[i];
+        speed2 += v * v;
+    }
+    const int slips = c->contact[leg] && sqrt(speed2) > s->slip_speed;
+    c->walk[leg] = s->contact_std * (slips ? s->slip_inflation : 1.0);
+    return slips;
+}
+
+/* One admitted sample: contacts, propagation, correction by the feet that stand. Returns bits of health. */
+uint32_t contacts_step(gait_t *g, const gait_sample *sample)
+{
+    const gait_config *config = g->config;
+    const gait_robot *robot = &config->robot;
+    const double variance = config->contacts.kinematics_std * config->contacts.kinematics_std;
+    const double cov_i[9] = {variance, 0.0, 0.0, 0.0, variance, 0.0, 0.0, 0.0, variance};
+    gait_contact_state *c = &g->contacts;
+    gait_filter *f = &g->filter;
+    double rate[3], omega_b[3], up_b[3], tau[GAIT_MAX_JOINTS];
+    uint32_t health = c->measured ? 0 : GAIT_STARTING;
+    int standing = 0;
+    for (int j = 0; j < robot->joints; j++) {
+        const double measured = sample->tau ? sample->tau[j] : NAN;
+        tau[j] = isfinite(measured) ? measured : pd_torque(robot, j, g->input.e[j], g->input.dq[j]);
+    }
+    for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
+    rotate(robot->R_bi, rate, omega_b);
+    rotate(robot->R_bi, f->R + 6, up_b);
+    for (int leg = 0; leg < robot->legs; leg++)
+        if (take_leg(g, sample, leg, omega_b, up_b, tau)) health |= GAIT_SLIP;
+    if (!filter_propagate(f, &config->settings, &config->settings.noise, c->walk, c->roll_i, g->input.gyro,
+                          g->input.accel, g->input.dt))
+        return health | GAIT_BAD_SAMPLE;
+    for (int leg = 0; leg < robot->legs; leg++)
+        if (f->active[leg] && !c->contact[leg]) filter_remove_foot(f, leg);
+    if (!filter_correct_feet(f, c->foot_i, cov_i, 0)) health |= GAIT_REJECTED;
+    for (int leg = 0; leg < robot->legs; leg++) {
+        standing += f->active[leg];
+        if (!f->active[leg] && c->contact[leg]) filter_add_foot(f, leg, c->foot_i[leg], cov_i, f->R);
+    }
+    if (standing > 0) c->measured = 1;
+    else health |= GAIT_NO_MEASUREMENT;
+    return health | (filter_plausible(f) ? 0 : GAIT_DIVERGED);
+}

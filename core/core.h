@@ -1,0 +1,136 @@
+/* What the files of the core share and callers do not see. */
+#ifndef GAIT_CORE_H
+#define GAIT_CORE_H
+
+#include "gait.h"
+
+/* First row of each part of the error state. */
+enum { ROT = 0, VEL = 3, POS = 6, BG = 9, BA = 12, FEET = 15 };
+/* Features of a leg: position of the foot (leg lengths), velocity that the leg measures, ground force (weights) and
+ * acceleration of the foot by the joints; before them angular rate and specific force in base axes. */
+enum { FOOT_POSITION = 0, LEG_VELOCITY = 3, GROUND_FORCE = 6, FOOT_ACCEL = 9, LEG_FEATURES = 12, SHARED_FEATURES = 6 };
+enum { RATES = 8 }; /* angular rates kept for joints that are late */
+
+/* Invariant EKF on SE_{2+L}(3) with biases; error right-invariant, X_hat = exp(xi) X. Its body is the IMU. */
+typedef struct gait_filter {
+    double R[9];                    /* R_wi, row by row, as all matrices here */
+    double x[2 + GAIT_MAX_LEGS][3]; /* velocity, position, then contact points */
+    double b[2][3];                 /* gyro and accelerometer bias */
+    double P[GAIT_MAX_STATES * GAIT_MAX_STRIDE]; /* rows of GAIT_STRIDE(size) */
+    int32_t size, feet;             /* 15 + 3 feet */
+    uint8_t active[GAIT_MAX_LEGS];  /* feet that are part of the state; the rows of others are zero */
+} gait_filter;
+
+/* A measurement of base_link's velocity in base axes, and of the gyro bias about z beyond the estimate. */
+typedef struct gait_measurement {
+    double velocity[3], variance[3];
+    double bias, bias_variance; /* variance 0: none */
+} gait_measurement;
+
+/* The last good sample, and for how long its parts have not been good. */
+typedef struct gait_input {
+    double gyro[3], accel[3];
+    double q[GAIT_MAX_JOINTS], dq[GAIT_MAX_JOINTS], e[GAIT_MAX_JOINTS]; /* e = q_des - q */
+    double raw_q[GAIT_MAX_JOINTS], raw_dq[GAIT_MAX_JOINTS];
+    double unchanged[GAIT_MAX_LEGS], no_target[GAIT_MAX_LEGS]; /* s */
+    double t, dt, blind, gap; /* stamp, step, s without a good IMU, length of the gap */
+    uint8_t ok[GAIT_MAX_LEGS], leg_known[GAIT_MAX_LEGS];
+    uint8_t started, imu_known;
+} gait_input;
+enum { REFUSED, FIRST, GO_ON, AFTER_GAP }; /* verdicts of gait_admit */
+
+/* What contact detection keeps. */
+typedef struct gait_contact_state {
+    double waiting[GAIT_MAX_LEGS];          /* s on the other side of the threshold */
+    double dq[GAIT_MAX_JOINTS], ddq[GAIT_MAX_JOINTS], tau[GAIT_MAX_JOINTS]; /* last, smoothed, smoothed */
+    double walk[GAIT_MAX_LEGS];             /* random walk density of each foot */
+    double roll_i[GAIT_MAX_LEGS][3], foot_i[GAIT_MAX_LEGS][3]; /* contact points: velocity, position */
+    uint8_t contact[GAIT_MAX_LEGS], fresh[GAIT_MAX_LEGS];      /* fresh: no joint velocity before this one */
+    uint8_t measured;
+} gait_contact_state;
+
+/* Samples and features of the network of legs. */
+typedef struct gait_leg_state {
+    double tau[2][GAIT_MAX_JOINTS], q[2][GAIT_MAX_JOINTS], dq[2][GAIT_MAX_JOINTS]; /* the last sample, this one */
+    double gyro[2][3], accel[2][3];
+    double no_torque[GAIT_MAX_LEGS]; /* s */
+    double last_dq[GAIT_MAX_JOINTS], ddq[GAIT_MAX_JOINTS], smooth_tau[GAIT_MAX_JOINTS];
+    double rates_b[RATES][3]; /* newest first */
+    double stepped;           /* stamp of the network's last step */
+    double features[SHARED_FEATURES + LEG_FEATURES * GAIT_MAX_LEGS];
+    float out[6 * GAIT_MAX_LEGS]; /* velocity and log-std of each leg */
+    uint8_t begun, seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS];
+} gait_leg_state;
+
+struct gait_t {
+    const gait_config *config;
+    gait_filter filter;
+    gait_input input;
+    gait_contact_state contacts;
+    gait_leg_state legs;
+    double safe_R[9], safe_p[3];       /* pose to return to after divergence */
+    double next_step;                 /* stamp of the network's next sample */
+    double broken, whole;             /* s with a leg out of use, and without */
+    double joints_t;                  /* stamp of the joints below */
+    double joints[4][GAIT_MAX_JOINTS], feet_in[3][GAIT_MAX_LEGS]; /* q, dq, q_des, tau; force, contact, leg_ok */
+    float last[6 + 3 * GAIT_MAX_JOINTS], now[6 + 3 * GAIT_MAX_JOINTS]; /* network inputs: last sample, this one */
+    float predicted[6];
+    int32_t contact_source;
+    uint8_t align, measured, spare, has_joints;
+};
+
+/* lie.c */
+void lie_coefficients(double angle, double c[4]);
+void lie_series(const double w[3], double one, double first, double second, const double x[3], double out[3]);
+void lie_orthonormalise(double R[9]);
+void lie_quat_from_rotation(const double R[9], double quat[4]);
+void lie_rotation_from_quat(const double quat[4], double R[9]);
+void cross(const double a[3], const double b[3], double out[3]);
+void rotate(const double R[9], const double x[3], double out[3]);      /* R x */
+void rotate_back(const double R[9], const double x[3], double out[3]); /* R' x */
+
+/* iekf.c */
+void filter_init(gait_filter *f, int feet);
+void filter_prior(gait_filter *f, const double std[15]);
+int filter_align(gait_filter *f, const gait_robot *robot, const double std[15], const double accel[3], double gravity);
+int filter_propagate(gait_filter *f, const gait_settings *s, const gait_noise *noise, const double *walk,
+                     double (*roll_i)[3], const double gyro[3], const double accel[3], double dt);
+int filter_correct_velocity(gait_filter *f, const double vel_i[3], const double cov_i[9]);
+int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias, double variance);
+int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart);
+int filter_correct(gait_filter *f, int m, const double *z, const double *H, const double *N);
+void filter_add_foot(gait_filter *f, int leg, const double foot_i[3], const double cov_i[9], const double R_wi[9]);
+void filter_remove_foot(gait_filter *f, int leg);
+void filter_output(const gait_filter *f, const gait_robot *robot, const double gyro[3], gait_state *out);
+int filter_plausible(const gait_filter *f);
+
+/* chain.c */
+void leg_forward(const gait_robot *robot, int leg, const double *q, double foot_b[3], double J[9]);
+void leg_foot_velocity(const double J[9], const double *dq, const double omega_b[3], const double foot_b[3],
+                       double out[3]);
+void leg_calf_rate(const gait_robot *robot, int leg, const double *q, const double *dq, const double omega_b[3],
+                   double out[3]);
+void leg_torque(const gait_robot *robot, int leg, const double *q, const double *dq, const double *ddq,
+                const double gravity_b[3], double torque[3]);
+int leg_ground_force(const double J[9], const double *tau, const double *tau_free, double force_b[3]);
+double pd_torque(const gait_robot *robot, int joint, double e, double dq);
+
+/* contacts.c */
+void contacts_reset(gait_t *g);
+uint32_t contacts_step(gait_t *g, const gait_sample *sample);
+
+/* legs.c */
+void legs_reset(gait_t *g);
+void legs_forget(gait_t *g);
+uint32_t legs_gather(gait_t *g, const gait_sample *sample);
+void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, const double gyro[3],
+                   const double accel[3], const double *q, const double *dq, const double *tau, double dt);
+void legs_step(gait_t *g, double part, double moment);
+gait_measurement legs_fuse(gait_t *g);
+
+/* admit.c */
+int gait_admit(gait_t *g, const gait_sample *sample, uint32_t *health);
+
+float *gait_memory(gait_t *g); /* of the network, and of the spare one behind it */
+
+#endif

@@ -1,0 +1,544 @@
+/* The estimator: one sample in, state out. Input checks, network or contacts, filter, recovery.
+ *
+ * The network has a rate of its own. Where samples come at that rate (a fifth of a period of jitter is allowed), each is one
+ * step of the network. Where they come at another, its samples are interpolated at its own instants, and the filter stops
+ * there to take the network's velocity: no measurement is late, and the IMU is used at its full rate. */
+#include <math.h>
+#include <string.h>
+
+#include "core.h"
+
+static const double JITTER = 0.2;        /* share of the network's period within which a sample is its sample */
+static const double LONGEST_GAP = 10.0;  /* s that are bridged as a whole */
+static const double SPARE_AFTER = 0.05, BACK_AFTER = 0.5; /* s until the spare network takes over, and gives back */
+
+static size_t context_bytes(void)
+{
+    return (sizeof(gait_t) + 63) / 64 * 64;
+}
+
+float *gait_memory(gait_t *g)
+{
+    return (float *)((char *)g + context_bytes());
+}
+
+/* Networks of a configuration need this many floats, the first one `first`. */
+static size_t memory_floats(const gait_config *c, size_t *first)
+{
+    *first = c->network ? gait_network_floats(c->network) : 0;
+    if (c->leg_network) *first = gait_leg_network_floats(c->leg_network, c->robot.legs);
+    return *first + (c->spare_network ? gait_network_floats(c->spare_network) : 0);
+}
+
+size_t gait_bytes(const gait_config *config)
+{
+    size_t first;
+    return context_bytes() + (memory_floats(config, &first) * sizeof(float) + 63) / 64 * 64;
+}
+
+size_t gait_row_doubles(const gait_config *config)
+{
+    return (size_t)(7 + 4 * config->robot.joints + 3 * config->robot.legs);
+}
+
+static size_t attention_doubles(const gait_config *c)
+{
+    if (!c->with_details) return 0;
+    if (c->leg_network) return (size_t)(c->robot.legs * c->robot.legs) * (c->leg_network->heads > 0);
+    return c->network ? (size_t)(c->network->history * c->network->tokens) : 0;
+}
+
+size_t gait_state_doubles(const gait_config *config)
+{
+    const size_t legs = (size_t)config->robot.legs;
+    if (config->method == GAIT_CONTACTS) return GAIT_STATE_DOUBLES + legs;
+    return GAIT_STATE_DOUBLES + attention_doubles(config)
+        + (config->method == GAIT_LEGS && config->with_details ? 6 * legs : 0);
+}
+
+int gait_cov_size(const gait_config *config)
+{
+    return FEET + (config->method == GAIT_CONTACTS ? 3 * config->robot.legs : 0);
+}
+
+void gait_cov(const gait_t *g, double *cov)
+{
+    const int size = g->filter.size, ld = GAIT_STRIDE(size);
+    for (int i = 0; i < size; i++) memcpy(cov + i * size, g->filter.P + i * ld, (size_t)size * sizeof(double));
+}
+
+gait_t *gait_init(void *memory, const gait_config *config)
+{
+    gait_t *g = memory;
+    memset(memory, 0, gait_bytes(config));
+    g->config = config;
+    gait_reset_gravity(g, NULL);
+    return g;
+}
+
+void gait_set_config(gait_t *g, const gait_config *config)
+{
+    g->config = config;
+}
+
+void gait_set_contact_source(gait_t *g, int source)
+{
+    g->contact_source = source;
+}
+
+/* The network in use and its memory. */
+static const gait_network *network_of(gait_t *g, float **memory)
+{
+    size_t first;
+    memory_floats(g->config, &first);
+    *memory = gait_memory(g) + (g->spare ? first : 0);
+    return g->spare ? g->config->spare_network : g->config->network;
+}
+
+/* The network knows only samples that follow each other: where one is missing, its memory ends. */
+static void forget(gait_t *g)
+{
+    float *memory;
+    if (g->config->method == GAIT_LEGS) legs_forget(g);
+    else if (g->config->method == GAIT_VELOCITY) {
+        const gait_network *network = network_of(g, &memory);
+        gait_network_reset(network, memory);
+    }
+}
+
+static void keep_pose(gait_t *g)
+{
+    memcpy(g->safe_R, g->filter.R, sizeof g->safe_R);
+    memcpy(g->safe_p, g->filter.x[1], sizeof g->safe_p);
+}
+
+/* As before the first sample, but for the filter. */
+static void begin(gait_t *g, int align)
+{
+    memset(&g->input, 0, sizeof g->input);
+    g->broken = g->whole = 0.0;
+    g->align = (uint8_t)align;
+    g->measured = g->spare = g->has_joints = 0;
+    memset(g->predicted, 0, sizeof g->predicted);
+    contacts_reset(g);
+    legs_reset(g);
+}
+
+void gait_reset(gait_t *g, const double quat_wb_wxyz[4], const double vel_w[3], const double pos_w[3],
+                const double omega_i[3], const double *std)
+{
+    const gait_robot *robot = &g->config->robot;
+    gait_filter *f = &g->filter;
+    double R_wb[9], omega_b[3], lever[3], arm_w[3];
+    begin(g, 0);
+    filter_init(f, g->config->method == GAIT_CONTACTS ? robot->legs : 0);
+    lie_rotation_from_quat(quat_wb_wxyz, R_wb);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            f->R[3 * i + j] = R_wb[3 * i] * robot->R_bi[j] + R_wb[3 * i + 1] * robot->R_bi[3 + j]
+                + R_wb[3 * i + 2] * robot->R_bi[6 + j];
+    rotate(robot->R_bi, omega_i, omega_b);
+    cross(omega_b, robot->p_bi, lever);
+    rotate(R_wb, lever, lever);
+    rotate(R_wb, robot->p_bi, arm_w);
+    for (int i = 0; i < 3; i++) {
+        f->x[0][i] = vel_w[i] + lever[i];
+        f->x[1][i] = pos_w[i] + arm_w[i];
+    }
+    filter_prior(f, std ? std : g->config->settings.prior_std);
+    keep_pose(g);
+}
+
+int gait_reset_gravity(gait_t *g, const double *accel)
+{
+    const gait_config *c = g->config;
+    const double up[3] = {0.0, 0.0, -c->settings.gravity};
+    gait_filter *f = &g->filter;
+    double level[3];
+    rotate_back(c->robot.R_bi, up, level);
+    if (accel) {
+        const double norm = sqrt(accel[0] * accel[0] + accel[1] * accel[1] + accel[2] * accel[2]);
+        if (!(norm > 0.5 * fabs(c->settings.gravity) && norm < 1.5 * fabs(c->settings.gravity))) return 0;
+    }
+    begin(g, accel == NULL);
+    filter_init(f, c->method == GAIT_CONTACTS ? c->robot.legs : 0);
+    filter_align(f, &c->robot, c->settings.rest_std, accel ? accel : level, c->settings.gravity);
+    keep_pose(g);
+    return 1;
+}
+
+/* Carry the filter over dt seconds for which no IMU sample is good: velocity held, covariance inflated by how the body may
+ * have moved meanwhile. */
+static void bridge(gait_t *g, double dt, double accel)
+{
+    const gait_settings *s = &g->config->settings;
+    gait_filter *f = &g->filter;
+    double force[3];
+    /* An IMU that measures nothing but gravity, and densities whose variance over the step is (rate dt)^2. */
+    const gait_noise noise = {s->gap_rate * sqrt(dt), accel * sqrt(dt), s->noise.gyro_bias, s->noise.accel_bias, 0.0};
+    for (int i = 0; i < 3; i++) force[i] = f->b[1][i] - s->gravity * f->R[6 + i];
+    filter_propagate(f, s, &noise, g->contacts.walk, g->contacts.roll_i, f->b[0], force, dt);
+}
+
+/* The same for the contact-aided filter, which lets go of its feet. */
+static void bridge_without_feet(gait_t *g, double dt)
+{
+    for (int leg = 0; leg < g->config->robot.legs; leg++) {
+        if (g->filter.active[leg]) filter_remove_foot(&g->filter, leg);
+        g->contacts.contact[leg] = 0;
+        g->contacts.waiting[leg] = 0.0;
+        g->contacts.fresh[leg] = 1;
+    }
+    bridge(g, dt, g->config->settings.gap_accel);
+}
+
+/* Carry the filter over part of the step to this sample. A body hit so hard that the IMU saturated was accelerated by more
+ * than its range. A sample that stands for longer than those of the network says less of what happened in between: the
+ * error of a step goes with the square of its length, and its density with the power of 3/2. */
+static void advance(gait_t *g, double dt, uint32_t health)
+{
+    const gait_config *c = g->config;
+    const gait_settings *s = &c->settings;
+    const gait_input *in = &g->input;
+    if (in->blind > 0.0) {
+        bridge(g, dt, health & GAIT_IMU_SATURATED ? s->max_accel : s->gap_accel);
+        return;
+    }
+    gait_noise noise = s->noise;
+    if (noise.accel_share > 0.0 && in->dt > (1.0 + JITTER) * c->period) {
+        const double slow = in->dt / c->period;
+        noise.accel_share *= slow * sqrt(slow);
+    }
+    filter_propagate(&g->filter, s, &noise, NULL, NULL, in->gyro, in->accel, dt);
+}
+
+/* Inputs of the network from the admitted sample; those of the one before move back. Returns health bits. */
+static uint32_t gather(gait_t *g, const gait_sample *sample)
+{
+    const gait_robot *robot = &g->config->robot;
+    const gait_input *in = &g->input;
+    const int joints = robot->joints;
+    float *now = g->now;
+    if (g->config->method == GAIT_LEGS) return legs_gather(g, sample);
+    memcpy(g->last, g->now, sizeof g->last);
+    for (int i = 0; i < 3; i++) {
+        now[i] = (float)in->gyro[i];
+        now[3 + i] = (float)in->accel[i];
+    }
+    for (int j = 0; j < joints; j++) {
+        now[6 + j] = (float)in->q[j];
+        now[6 + joints + j] = (float)in->dq[j];
+        if (g->config->reads_targets) now[6 + 2 * joints + j] = (float)in->e[j];
+    }
+    return 0;
+}
+
+/* One step of the network at a time between the last sample (part 0) and this one (part 1). */
+static void predict(gait_t *g, double part, double moment)
+{
+    const gait_config *c = g->config;
+    float features[6 + 3 * GAIT_MAX_JOINTS], *memory;
+    unsigned char seen[2 + GAIT_MAX_LEGS + 3];
+    if (c->method == GAIT_LEGS) {
+        legs_step(g, part, moment);
+        return;
+    }
+    const gait_network *network = network_of(g, &memory);
+    for (int i = 0; i < network->features; i++)
+        features[i] = part == 1.0 ? g->now[i] : g->last[i] + (float)part * (g->now[i] - g->last[i]);
+    memset(seen, 1, sizeof seen);
+    if (c->hides_legs) {
+        seen[0] = seen[1] = g->input.blind == 0.0;
+        memcpy(seen + 2, g->input.ok, (size_t)c->robot.legs);
+    }
+    gait_network_step(network, memory, features, seen, g->predicted);
+}
+
+/* What the network says as a measurement of base_link's velocity. */
+static gait_measurement measure(gait_t *g)
+{
+    const double factor = g->config->settings.inflation;
+    gait_measurement m = {{0.0}, {0.0}, 0.0, 0.0};
+    if (g->config->method == GAIT_LEGS) return legs_fuse(g);
+    for (int i = 0; i < 3; i++) {
+        const double std = factor * exp((double)g->predicted[3 + i]);
+        m.velocity[i] = (double)g->predicted[i];
+        m.variance[i] = std * std;
+    }
+    return m;
+}
+
+/* The measurement moved to the IMU and into its axes, into the filter. Returns health bits. */
+static uint32_t correct(gait_t *g)
+{
+    const gait_robot *robot = &g->config->robot;
+    const double *R_bi = robot->R_bi;
+    const gait_measurement m = measure(g);
+    gait_filter *f = &g->filter;
+    double rate[3], omega_b[3], lever_b[3], vel_i[3], cov_i[9];
+    for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
+    rotate(R_bi, rate, omega_b);
+    cross(omega_b, robot->p_bi, lever_b);
+    for (int i = 0; i < 3; i++) lever_b[i] += m.velocity[i];
+    rotate_back(R_bi, lever_b, vel_i);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            cov_i[3 * i + j] = R_bi[i] * m.variance[0] * R_bi[j] + R_bi[3 + i] * m.variance[1] * R_bi[3 + j]
+                + R_bi[6 + i] * m.variance[2] * R_bi[6 + j];
+    if (m.bias_variance > 0.0) filter_correct_gyro_bias(f, R_bi + 6, m.bias, m.bias_variance);
+    if (!filter_correct_velocity(f, vel_i, cov_i)) return GAIT_REJECTED;
+    g->measured = 1;
+    return 0;
+}
+
+/* Change to the network that was trained with a leg hidden while one is out of use, and back. */
+static void choose_network(gait_t *g, int whole)
+{
+    g->broken = whole ? 0.0 : g->broken + g->input.dt;
+    g->whole = whole ? g->whole + g->input.dt : 0.0;
+    if (g->config->spare_network && (g->spare ? g->whole > BACK_AFTER : g->broken > SPARE_AFTER)) {
+        g->spare = !g->spare;
+        forget(g);
+    }
+}
+
+/* Steps of the network that lie between the last sample and this one, and the filter between them. */
+static uint32_t follow(gait_t *g, uint32_t health)
+{
+    const double t = g->input.t, dt = g->input.dt, period = g->config->period, tolerance = JITTER * period;
+    double covered = t - dt;
+    while (g->next_step <= t + tolerance) {
+        /* What is nearly the network's instant is its instant: stamps jitter. */
+        const int now = fabs(t - g->next_step) <= tolerance;
+        const double moment = now ? t : g->next_step;
+        if (moment > covered) {
+            advance(g, moment - covered, health);
+            covered = moment;
+        }
+        predict(g, now ? 1.0 : (moment - t + dt) / dt, moment);
+        health |= correct(g);
+        g->next_step = moment + period;
+        if (g->next_step <= moment) break; /* stamps so large that a period is lost in their rounding */
+    }
+    if (t > covered) advance(g, t - covered, health);
+    return health;
+}
+
+static int align(gait_t *g)
+{
+    const gait_settings *s = &g->config->settings;
+    return filter_align(&g->filter, &g->config->robot, s->rest_std, g->input.accel, s->gravity);
+}
+
+/* Carry the state of a method with a network to the sample that was just admitted; returns health bits. */
+static uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, uint32_t health)
+{
+    const gait_config *c = g->config;
+    gait_input *in = &g->input;
+    int standing = 0;
+    health |= gather(g, sample);
+    for (int leg = 0; leg < c->robot.legs; leg++) standing += in->ok[leg];
+    const int usable = in->imu_known && in->blind <= c->settings.hold && standing > 0;
+    choose_network(g, standing == c->robot.legs);
+    if (verdict == FIRST && g->align) {
+        if (in->blind > 0.0 || !align(g)) {
+            in->started = 0; /* not a robot at rest: look again at the next sample */
+            return health | GAIT_STARTING | GAIT_NO_MEASUREMENT;
+        }
+        g->align = 0;
+    }
+    if (verdict == GO_ON && usable) return follow(g, health);
+    if (verdict == GO_ON) advance(g, in->dt, health);
+    else if (verdict == AFTER_GAP) bridge(g, fmin(in->dt, LONGEST_GAP), c->settings.gap_accel);
+    forget(g);
+    g->next_step = in->t + c->period;
+    if (!usable) return health | GAIT_NO_MEASUREMENT;
+    predict(g, 1.0, in->t);
+    return verdict == AFTER_GAP ? health | correct(g) : health;
+}
+
+/* The same for the contact-aided filter, and up to its measurements for those of the caller. */
+static uint32_t contact_step(gait_t *g, const gait_sample *sample, int verdict, uint32_t health, int *ready)
+{
+    const gait_config *c = g->config;
+    gait_input *in = &g->input;
+    if (verdict == FIRST) {
+        health |= GAIT_STARTING;
+        if (!g->align) return health;
+        if (in->blind > 0.0 || !align(g)) {
+            in->started = 0; /* not a robot at rest: look again at the next sample */
+            return health | GAIT_NO_MEASUREMENT;
+        }
+        g->align = 0;
+        return health;
+    }
+    if (verdict == AFTER_GAP || in->blind > 0.0) {
+        bridge_without_feet(g, fmin(in->dt, LONGEST_GAP));
+        return health | GAIT_NO_MEASUREMENT;
+    }
+    if (c->method == GAIT_CONTACTS) return health | contacts_step(g, sample);
+    filter_propagate(&g->filter, &c->settings, &c->settings.noise, NULL, NULL, in->gyro, in->accel, in->dt);
+    *ready = 1;
+    return health;
+}
+
+/* See that the state is one; if it is not, return to the last good pose and start again. Returns whether it had to. */
+static int recover(gait_t *g)
+{
+    gait_filter *f = &g->filter;
+    if (filter_plausible(f)) {
+        keep_pose(g);
+        return 0;
+    }
+    memcpy(f->R, g->safe_R, sizeof f->R);
+    memset(f->x, 0, sizeof f->x);
+    memset(f->b, 0, sizeof f->b);
+    memcpy(f->x[1], g->safe_p, sizeof g->safe_p);
+    memset(g->contacts.contact, 0, sizeof g->contacts.contact);
+    filter_prior(f, g->config->settings.rest_std);
+    return 1;
+}
+
+static void write_details(gait_t *g, double *out)
+{
+    const gait_config *c = g->config;
+    const size_t attention = attention_doubles(c);
+    float *memory;
+    if (c->method == GAIT_CONTACTS)
+        for (int leg = 0; leg < c->robot.legs; leg++) out[leg] = g->contacts.contact[leg];
+    if (!c->with_details) return;
+    if (c->method == GAIT_LEGS) {
+        if (attention) gait_leg_network_attention(c->leg_network, c->robot.legs, gait_memory(g), g->legs.seen, out);
+        for (int i = 0; i < 6 * c->robot.legs; i++) out[attention + (size_t)i] = (double)g->legs.out[i];
+    } else if (attention) {
+        const gait_network *network = network_of(g, &memory);
+        gait_network_attention(network, memory, out);
+    }
+}
+
+static void write_state(gait_t *g, uint32_t health, double *state)
+{
+    gait_state *out = (gait_state *)state;
+    const int networked = g->config->method == GAIT_VELOCITY || g->config->method == GAIT_LEGS;
+    filter_output(&g->filter, &g->config->robot, g->input.gyro, out);
+    out->t = g->input.t;
+    out->health = health;
+    out->gap = g->input.gap;
+    for (int i = 0; i < 6; i++) out->predicted[i] = networked ? (double)g->predicted[i] : NAN;
+    write_details(g, state + GAIT_STATE_DOUBLES);
+}
+
+uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready)
+{
+    uint32_t health;
+    const int verdict = gait_admit(g, sample, &health);
+    *ready = 0;
+    if (verdict == REFUSED) return health;
+    if (g->config->method == GAIT_VELOCITY || g->config->method == GAIT_LEGS)
+        return network_step(g, sample, verdict, health);
+    return contact_step(g, sample, verdict, health, ready);
+}
+
+int gait_correct(gait_t *g, int m, const double *z, const double *H, const double *N)
+{
+    const int taken = filter_correct(&g->filter, m, z, H, N);
+    if (taken) g->measured = 1;
+    return taken;
+}
+
+uint32_t gait_end(gait_t *g, uint32_t health, double *state)
+{
+    if (recover(g)) health |= GAIT_DIVERGED;
+    if (g->config->method != GAIT_CONTACTS && !g->measured) health |= GAIT_STARTING;
+    if (state) write_state(g, health, state);
+    return health;
+}
+
+uint32_t gait_update(gait_t *g, const gait_sample *sample, double *state)
+{
+    int ready;
+    const uint32_t health = gait_begin(g, sample, &ready);
+    return gait_end(g, health, state);
+}
+
+static gait_sample sample_of(const gait_config *c, const double *row)
+{
+    const int J = c->robot.joints, L = c->robot.legs;
+    const double *q = row + 7, *force = q + 4 * J;
+    const gait_sample sample = {row[0],    row + 1, row + 4,   q,        q + J,
+                                q + 2 * J, q + 3 * J, force, force + L, force + 2 * L};
+    return sample;
+}
+
+void gait_run(gait_t *g, const double *rows, size_t n, double *states)
+{
+    const size_t width = gait_row_doubles(g->config), out = gait_state_doubles(g->config);
+    for (size_t k = 0; k < n; k++) {
+        const gait_sample sample = sample_of(g->config, rows + k * width);
+        gait_update(g, &sample, states + k * out);
+    }
+}
+
+void gait_step_row(gait_t *g, const double *row, double *state_and_cov)
+{
+    const gait_sample sample = sample_of(g->config, row);
+    gait_update(g, &sample, state_and_cov);
+    gait_cov(g, state_and_cov + gait_state_doubles(g->config));
+}
+
+void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows, const unsigned char *skip,
+                       double *states)
+{
+    const size_t width = gait_row_doubles(first->config), out = gait_state_doubles(first->config);
+    for (size_t k = 0; k < n; k++) {
+        gait_t *g = (gait_t *)((char *)first + k * bytes);
+        const gait_sample sample = sample_of(g->config, rows + k * width);
+        if (!(skip && skip[k])) gait_update(g, &sample, states + k * out);
+    }
+}
+
+void gait_update_joints(gait_t *g, const gait_sample *sample)
+{
+    const gait_robot *robot = &g->config->robot;
+    const double *joints[4] = {sample->q, sample->dq, sample->q_des, sample->tau};
+    const double *feet[3] = {sample->foot_force, sample->contact, sample->leg_ok};
+    for (int k = 0; k < 4; k++)
+        for (int j = 0; j < robot->joints; j++) g->joints[k][j] = joints[k] ? joints[k][j] : NAN;
+    for (int k = 0; k < 3; k++)
+        for (int leg = 0; leg < robot->legs; leg++) g->feet_in[k][leg] = feet[k] ? feet[k][leg] : (k == 2 ? 1.0 : NAN);
+    g->joints_t = sample->t;
+    g->has_joints = 1;
+}
+
+uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state)
+{
+    const int fresh = g->has_joints && fabs(t - g->joints_t) <= g->config->settings.hold;
+    const gait_sample sample = {
+        t, gyro, accel, fresh ? g->joints[0] : NULL, fresh ? g->joints[1] : NULL, fresh ? g->joints[2] : NULL,
+        fresh ? g->joints[3] : NULL, fresh ? g->feet_in[0] : NULL, fresh ? g->feet_in[1] : NULL,
+        fresh ? g->feet_in[2] : NULL};
+    return gait_update(g, &sample, state);
+}
+
+void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state_and_cov)
+{
+    gait_update_imu(g, t, gyro, accel, state_and_cov);
+    gait_cov(g, state_and_cov + gait_state_doubles(g->config));
+}
+
+void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_cov)
+{
+    const double dt = t - g->input.t, longest = g->config->settings.max_gap;
+    memcpy(scratch, g, gait_bytes(g->config));
+    if (g->input.started && g->input.imu_known && dt > 0.0) {
+        const uint32_t health = dt > longest ? GAIT_TIME_GAP : 0;
+        if (health) bridge(scratch, fmin(dt, LONGEST_GAP), g->config->settings.gap_accel);
+        else advance(scratch, dt, 0);
+        scratch->input.t = t;
+        scratch->input.gap = health ? dt : 0.0;
+        write_state(scratch, health, state_and_cov);
+    } else {
+        write_state(scratch, g->measured || g->contacts.measured ? 0 : GAIT_STARTING, state_and_cov);
+    }
+    gait_cov(scratch, state_and_cov + gait_state_doubles(g->config));
+}

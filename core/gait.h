@@ -1,0 +1,206 @@
+/* GAIT core: body velocity, orientation and position of a legged robot from its IMU and joint encoders.
+ *
+ *     gait_t *g = gait_init(memory, &config);            once, in gait_bytes(&config) bytes of yours
+ *     gait_reset_gravity(g, accel);                      at rest; or gait_reset with a known pose
+ *     for each sample:
+ *         health = gait_update(g, &sample, &state);
+ *
+ * C99. Nothing is allocated and there are no globals: a context is one block of memory without pointers into itself, so
+ * memcpy clones it, and any number of them run in any number of threads, each in one thread at a time. They share the
+ * configuration, which is never written.
+ *
+ * SI units and radians; x forward, y left, z up; quaternions are w x y z. Frames: `_w` world, `_b` base_link, `_i` IMU;
+ * R_bi maps from the IMU to the base. Gyro and accelerometer (specific force: +9.81 on z at rest) are in IMU axes.
+ */
+#ifndef GAIT_H
+#define GAIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "network.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Most legs and joints that a context has room for; an exported file has just those of its robot. */
+#ifndef GAIT_MAX_LEGS
+#define GAIT_MAX_LEGS 8
+#endif
+#ifndef GAIT_MAX_JOINTS
+#define GAIT_MAX_JOINTS (8 * GAIT_MAX_LEGS)
+#endif
+#define GAIT_MAX_STATES (15 + 3 * GAIT_MAX_LEGS)
+/* Rows of a covariance are padded to whole vector registers. */
+#define GAIT_STRIDE(size) (((size) + 7) & ~7)
+#define GAIT_MAX_STRIDE GAIT_STRIDE(GAIT_MAX_STATES)
+
+/* Bits of health; 0 means that all is well. */
+enum {
+    GAIT_STARTING = 1,        /* no gravity direction or no measurement so far */
+    GAIT_TIME_GAP = 2,        /* samples were missing before this one */
+    GAIT_BAD_SAMPLE = 4,      /* a value was not finite, out of range or out of time, and was not used */
+    GAIT_NO_MEASUREMENT = 8,  /* nothing but the IMU moved the state */
+    GAIT_REJECTED = 16,       /* a measurement was not used */
+    GAIT_SLIP = 32,           /* a foot in contact moves */
+    GAIT_DIVERGED = 64,       /* state or covariance left the plausible range */
+    GAIT_BAD_TIME = 128,      /* stamp not finite or not later than the last */
+    GAIT_BAD_IMU = 256,       /* gyro or accelerometer not finite */
+    GAIT_IMU_SATURATED = 512, /* gyro or accelerometer at the end of its range */
+    GAIT_STALE_LEG = 1024,    /* with it, bit GAIT_FIRST_LEG + i: leg i is not used */
+    GAIT_FIRST_LEG = 16
+};
+
+/* What measures: a network's velocity, one velocity a leg, feet on the ground, or the caller (gait_begin). */
+enum { GAIT_VELOCITY = 0, GAIT_LEGS = 1, GAIT_CONTACTS = 2, GAIT_EXTERNAL = 3 };
+
+/* Where contacts come from. */
+enum { GAIT_FROM_TORQUE = 0, GAIT_FROM_FORCE = 1, GAIT_FROM_FLAGS = 2 };
+
+/* A robot with legs of an abduction joint (about x) and two pitch joints (about y). */
+typedef struct gait_robot {
+    int32_t legs, joints;
+    int32_t leg_start[GAIT_MAX_LEGS + 1]; /* joints of leg i: leg_start[i] to leg_start[i + 1] */
+    double R_bi[9], p_bi[3];              /* mounting rotation and lever arm of the IMU */
+    double weight;                        /* N */
+    double foot_radius, leg_length;       /* m */
+    double offsets[GAIT_MAX_LEGS][4][3];  /* base to hip, thigh, calf joint and foot */
+    double signs[GAIT_MAX_LEGS][3];       /* +1 or -1: direction of each joint */
+    double inertial[GAIT_MAX_LEGS][3][10]; /* mass, centre of mass, inertia xx yy zz xy xz yz of each link */
+    double armature[GAIT_MAX_JOINTS];     /* rotor inertia, kg m^2 */
+    double kp[GAIT_MAX_JOINTS], kd[GAIT_MAX_JOINTS], torque_limit[GAIT_MAX_JOINTS];
+    double q_lower[GAIT_MAX_JOINTS], q_upper[GAIT_MAX_JOINTS], dq_limit[GAIT_MAX_JOINTS]; /* margins included */
+} gait_robot;
+
+/* Noise densities: a step of dt adds the variance density^2 dt. */
+typedef struct gait_noise {
+    double gyro, accel, gyro_bias, accel_bias;
+    double accel_share; /* joins accel for each m/s^2 of the body's acceleration */
+} gait_noise;
+
+typedef struct gait_settings {
+    gait_noise noise;
+    double gravity;             /* z component in the world, m/s^2 */
+    double prior_std[15];       /* of a state that is given: rotation, velocity, position, gyro bias, accel bias */
+    double rest_std[15];        /* of a state found from gravity */
+    double max_gap;             /* a longer step, s, is a gap */
+    double gap_accel, gap_rate; /* how the body may have moved in a gap: m/s^2, rad/s */
+    double max_gyro, max_accel; /* ranges of the sensors */
+    double hold;                /* s for which the last good IMU, target or torque stands in for a bad one */
+    double stale;               /* s without change after which encoders count as stuck */
+    double clock_reset;         /* s into the past that are a clock set back, not a late sample */
+    double inflation;           /* factor on a network's standard deviations */
+    double leg_inflation;       /* the same for those of legs */
+    double leg_gate;            /* standard deviations of the innovation beyond which a leg's variance is inflated */
+    double leg_instant;         /* std of a leg in one sample over that which a filter may take for white noise */
+    double joint_delay, joint_delay_std; /* latency of joints against the IMU, s */
+    int32_t exact_mean, exact_phi;       /* integrate the rotation within a step; keep every term of Phi */
+} gait_settings;
+
+/* Contact detection and slip rejection of the contact-aided filter. */
+typedef struct gait_contact_settings {
+    double touch_down, lift_off;             /* share of the weight */
+    double smoothing;                        /* low-pass of joint torques and accelerations, s */
+    double touch_down_dwell, lift_off_dwell; /* s */
+    double contact_std;                      /* random walk of a foot on the ground, m/sqrt(s) */
+    double kinematics_std;                   /* of forward kinematics, m */
+    double foot_radius;                      /* 0: feet do not roll */
+    double slip_speed, slip_inflation;       /* m/s (infinite: no slip rejection), factor on contact_std */
+} gait_contact_settings;
+
+typedef struct gait_config {
+    int32_t method;
+    int32_t reads_targets; /* whether the network reads q_des - q, or that of legs forces */
+    int32_t hides_legs;    /* whether the network has a token for each leg */
+    int32_t with_details;  /* whether states carry attention and legs */
+    double period;         /* of the network, s */
+    gait_robot robot;
+    gait_settings settings;
+    gait_contact_settings contacts;
+    const gait_network *network;       /* null: none */
+    const gait_network *spare_network; /* takes over while a leg is out of use; null: none */
+    const gait_leg_network *leg_network;
+} gait_config;
+
+/* One sample. A null pointer or a nan stands for what is not there. */
+typedef struct gait_sample {
+    double t;
+    const double *gyro, *accel;              /* (3) */
+    const double *q, *dq, *q_des, *tau;      /* (joints) */
+    const double *foot_force, *contact;      /* (legs) */
+    const double *leg_ok;                    /* (legs): 0 where encoders are known to be broken */
+} gait_sample;
+
+/* The state of base_link after a sample. Behind it, in the same array of doubles, lie the details: the contact of each
+ * leg, or, if asked for, the attention and velocity and log-std of each leg. */
+typedef struct gait_state {
+    double quat_wb_wxyz[4];
+    double vel_w[3], pos_w[3], vel_b[3];
+    double gyro_bias[3], accel_bias[3]; /* IMU axes */
+    double vel_cov[3][3];               /* of vel_b */
+    double pose_cov[6][6];              /* position, rotation; world axes */
+    double t;                           /* of the last sample that was used, s */
+    double health;                      /* bits */
+    double gap;                         /* s */
+    double predicted[6];                /* velocity and log-std of the network; nan without one */
+} gait_state;
+#define GAIT_STATE_DOUBLES (sizeof(gait_state) / sizeof(double))
+
+typedef struct gait_t gait_t;
+
+size_t gait_bytes(const gait_config *config);         /* of a context */
+size_t gait_state_doubles(const gait_config *config); /* of a state with its details */
+gait_t *gait_init(void *memory, const gait_config *config); /* memory: aligned to 64 bytes is best, to 8 a must */
+void gait_set_config(gait_t *g, const gait_config *config); /* after a context was copied to where another one lies */
+void gait_set_contact_source(gait_t *g, int source);
+
+/* Start again at a known state of base_link; omega_i is the angular rate as the gyro measures it; std (15) replaces the
+ * prior, or is null. */
+void gait_reset(gait_t *g, const double quat_wb_wxyz[4], const double vel_w[3], const double pos_w[3],
+                const double omega_i[3], const double *std);
+/* Start again at rest, roll and pitch from the specific force (3), or from the next sample's if null. Returns 0, with
+ * nothing changed, if it is not that of a robot at rest. */
+int gait_reset_gravity(gait_t *g, const double *accel);
+
+/* Take one sample; returns bits of health. state may be null. */
+uint32_t gait_update(gait_t *g, const gait_sample *sample, double *state);
+/* The same for n samples in rows of numbers: t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok. */
+void gait_run(gait_t *g, const double *rows, size_t n, double *states);
+/* One such row; behind the state comes the covariance (gait_cov). */
+void gait_step_row(gait_t *g, const double *row, double *state_and_cov);
+size_t gait_row_doubles(const gait_config *config);
+/* n contexts, `bytes` apart, each with its own row; states `width` doubles apart; skip is null or flags. */
+void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows, const unsigned char *skip,
+                       double *states);
+
+/* IMU and joints that come apart. Joints are kept until the next IMU sample, which makes the step; those older than
+ * `hold` count as missing. */
+void gait_update_joints(gait_t *g, const gait_sample *sample);
+uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state);
+void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state_and_cov);
+
+/* The state carried on to a later time by the last IMU sample; the context does not change. `scratch` is a context of
+ * the same configuration. Behind the state comes the covariance. */
+void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_cov);
+
+/* The parts of a step, for measurements of the caller's own (method GAIT_EXTERNAL): take a sample and carry the filter to
+ * it; returns bits of health, and whether measurements may be given. Then any number of corrections with an innovation
+ * z (m) = -H xi + noise of covariance N (m, m), H (m, 15): xi is the right-invariant error, rotation, velocity,
+ * position, gyro bias and accelerometer bias of the IMU. Then the state. */
+uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready);
+int gait_correct(gait_t *g, int m, const double *z, const double *H, const double *N);
+uint32_t gait_end(gait_t *g, uint32_t health, double *state);
+
+/* Covariance of the right-invariant error, (size, size): rotation, velocity, position, biases, then feet. */
+int gait_cov_size(const gait_config *config);
+void gait_cov(const gait_t *g, double *cov);
+
+/* Features of gait-legs for n samples in a row, for training: arrays (n, 3) or (n, joints), dt (n), out (n, 6 + 12 legs). */
+void gait_leg_features(const gait_robot *robot, double delay, size_t n, const double *gyro, const double *accel,
+                       const double *q, const double *dq, const double *tau, const double *dt, double *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,267 @@
+"""The C core through ctypes: its structs, its functions, and which build of it runs here.
+
+The structs mirror core/gait.h field by field; `tests/core` compares sizes and offsets. ctypes needs neither Python's
+headers nor a C++ compiler, so a bare machine with gcc can build the core, and one library serves every Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from collections.abc import Iterator
+from ctypes import Structure, c_double, c_int, c_int32, c_size_t, c_uint8, c_uint32, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.errors import GaitError
+
+MAX_LEGS = 8
+MAX_JOINTS = 8 * MAX_LEGS
+VELOCITY, LEGS, CONTACTS, EXTERNAL = range(4)
+"""What measures, as `gait_config.method`."""
+CONTACT_SOURCES = {"tau": 0, "foot_force": 1, "contact": 2}
+"""Fields that contacts come from, as `gait_set_contact_source` takes them."""
+_PER_JOINT = c_double * MAX_JOINTS
+
+
+class CRobot(Structure):
+    """`gait_robot`."""
+
+    _fields_ = (
+        ("legs", c_int32),
+        ("joints", c_int32),
+        ("leg_start", c_int32 * (MAX_LEGS + 1)),
+        ("R_bi", c_double * 9),
+        ("p_bi", c_double * 3),
+        ("weight", c_double),
+        ("foot_radius", c_double),
+        ("leg_length", c_double),
+        ("offsets", c_double * 3 * 4 * MAX_LEGS),
+        ("signs", c_double * 3 * MAX_LEGS),
+        ("inertial", c_double * 10 * 3 * MAX_LEGS),
+        *((name, _PER_JOINT) for name in ("armature", "kp", "kd", "torque_limit", "q_lower", "q_upper", "dq_limit")),
+    )
+
+
+class CNoise(Structure):
+    """`gait_noise`."""
+
+    _fields_ = tuple((name, c_double) for name in ("gyro", "accel", "gyro_bias", "accel_bias", "accel_share"))
+
+
+class CSettings(Structure):
+    """`gait_settings`."""
+
+    _fields_ = (
+        ("noise", CNoise),
+        ("gravity", c_double),
+        ("prior_std", c_double * 15),
+        ("rest_std", c_double * 15),
+        *((name, c_double) for name in ("max_gap", "gap_accel", "gap_rate", "max_gyro", "max_accel", "hold", "stale")),
+        *((name, c_double) for name in ("clock_reset", "inflation", "leg_inflation", "leg_gate", "leg_instant")),
+        *((name, c_double) for name in ("joint_delay", "joint_delay_std")),
+        ("exact_mean", c_int32),
+        ("exact_phi", c_int32),
+    )
+
+
+class CContactSettings(Structure):
+    """`gait_contact_settings`."""
+
+    _fields_ = tuple(
+        (name, c_double)
+        for name in (
+            "touch_down", "lift_off", "smoothing", "touch_down_dwell", "lift_off_dwell", "contact_std",
+            "kinematics_std", "foot_radius", "slip_speed", "slip_inflation",
+        )
+    )  # fmt: skip
+
+
+class CConfig(Structure):
+    """`gait_config`. The pointers lead to structs of `gait.nets`, which whoever makes a configuration keeps alive."""
+
+    _fields_ = (
+        ("method", c_int32),
+        ("reads_targets", c_int32),
+        ("hides_legs", c_int32),
+        ("with_details", c_int32),
+        ("period", c_double),
+        ("robot", CRobot),
+        ("settings", CSettings),
+        ("contacts", CContactSettings),
+        ("network", c_void_p),
+        ("spare_network", c_void_p),
+        ("leg_network", c_void_p),
+    )
+
+
+class CState(Structure):
+    """`gait_state`: doubles throughout, so that a log's states are an array."""
+
+    _fields_ = (
+        ("quat_wb_wxyz", c_double * 4),
+        ("vel_w", c_double * 3),
+        ("pos_w", c_double * 3),
+        ("vel_b", c_double * 3),
+        ("gyro_bias", c_double * 3),
+        ("accel_bias", c_double * 3),
+        ("vel_cov", c_double * 3 * 3),
+        ("pose_cov", c_double * 6 * 6),
+        ("t", c_double),
+        ("health", c_double),
+        ("gap", c_double),
+        ("predicted", c_double * 6),
+    )
+
+
+class CSample(Structure):
+    """`gait_sample`: the stamp, and a pointer to each field, null where it is not there."""
+
+    _fields_ = (
+        ("t", c_double),
+        *(
+            (name, c_void_p)
+            for name in ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact", "leg_ok")
+        ),
+    )  # fmt: skip
+
+
+class CFilter(Structure):
+    """`gait_filter`: orientation, vectors, biases and covariance of the IMU."""
+
+    _fields_ = (
+        ("R", c_double * 9),
+        ("x", c_double * 3 * (2 + MAX_LEGS)),
+        ("b", c_double * 3 * 2),
+        ("P", c_double * ((15 + 3 * MAX_LEGS) * ((15 + 3 * MAX_LEGS + 7) // 8 * 8))),
+        ("size", c_int32),
+        ("feet", c_int32),
+        ("active", c_uint8 * MAX_LEGS),
+    )
+
+
+def _state_parts() -> Iterator[tuple[str, slice]]:
+    for name, _ in CState._fields_:
+        field = getattr(CState, name)
+        yield name, slice(field.offset // 8, (field.offset + field.size) // 8)
+
+
+STATE = dict(_state_parts())
+"""Where each part of a state lies in a row of doubles."""
+STATE_DOUBLES = ctypes.sizeof(CState) // 8
+"""Doubles of a state; behind them in a row lie the details."""
+
+_P, _N = c_void_p, c_size_t
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "gait_bytes": (_N, (_P,)),
+    "gait_state_doubles": (_N, (_P,)),
+    "gait_row_doubles": (_N, (_P,)),
+    "gait_cov_size": (c_int, (_P,)),
+    "gait_init": (_P, (_P, _P)),
+    "gait_set_config": (None, (_P, _P)),
+    "gait_set_contact_source": (None, (_P, c_int)),
+    "gait_reset": (None, (_P, _P, _P, _P, _P, _P)),
+    "gait_reset_gravity": (c_int, (_P, _P)),
+    "gait_step_row": (None, (_P, _P, _P)),
+    "gait_run": (None, (_P, _P, _N, _P)),
+    "gait_update_batch": (None, (_P, _N, _N, _P, _P, _P)),
+    "gait_update_joints": (None, (_P, _P)),
+    "gait_step_imu": (None, (_P, c_double, _P, _P, _P)),
+    "gait_predict": (None, (_P, c_double, _P, _P)),
+    "gait_begin": (c_uint32, (_P, _P, _P)),
+    "gait_correct": (c_int, (_P, c_int, _P, _P, _P)),
+    "gait_end": (c_uint32, (_P, c_uint32, _P)),
+    "gait_cov": (None, (_P, _P)),
+    "gait_leg_features": (None, (_P, c_double, _N, _P, _P, _P, _P, _P, _P, _P)),
+    "filter_init": (None, (_P, c_int)),
+    "filter_prior": (None, (_P, _P)),
+    "filter_propagate": (c_int, (_P, _P, _P, _P, _P, _P, _P, c_double)),
+    "filter_correct_velocity": (c_int, (_P, _P, _P)),
+    "filter_correct_gyro_bias": (c_int, (_P, _P, c_double, c_double)),
+    "filter_correct_feet": (c_int, (_P, _P, _P, c_int)),
+    "filter_correct": (c_int, (_P, c_int, _P, _P, _P)),
+    "filter_add_foot": (None, (_P, c_int, _P, _P, _P)),
+    "filter_remove_foot": (None, (_P, c_int)),
+    "leg_forward": (None, (_P, c_int, _P, _P, _P)),
+    "leg_torque": (None, (_P, c_int, _P, _P, _P, _P, _P)),
+}
+
+
+def _level() -> list[str]:
+    """Builds of the core in order of preference, by the instruction set of this processor."""
+    flags: set[str] = set()
+    if platform.machine() in ("x86_64", "AMD64"):
+        try:
+            text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+            flags = set(text.partition("\nflags")[2].partition("\n")[0].split())
+        except OSError:
+            pass
+    names = ["x86_64", "portable"]
+    if {"avx2", "fma", "bmi2"} <= flags:
+        names.insert(0, "x86_64_v3")
+    if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags:
+        names.insert(0, "x86_64_v4")
+    return ["native", *names]
+
+
+@cache
+def core_path() -> Path:
+    """The library that runs here."""
+    for level in _level():
+        path = Path(__file__).with_name(f"_core_{level}.so")
+        if path.is_file():
+            return path
+    raise GaitError(
+        "the C core of gait is not built: install the package with `pip install .` (in a checkout, `make setup`), which"
+        " needs a C compiler such as gcc"
+    )
+
+
+def _declare(library: Any) -> Any:
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+@cache
+def core() -> Any:
+    """The core for long calls: the GIL is released while one runs."""
+    return _declare(ctypes.CDLL(str(core_path())))
+
+
+@cache
+def core_holding_gil() -> Any:
+    """The core for single steps: a few microseconds are too short to hand the GIL over, which may take milliseconds."""
+    return _declare(ctypes.PyDLL(str(core_path())))
+
+
+def doubles(values: Any, count: int | None = None) -> Array:
+    """A contiguous float64 array for the core; checked if a count is given, since C does not look at bounds."""
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if count is not None and array.size != count:
+        raise GaitError(f"the core takes {count} numbers here, got {array.size}")
+    return array
+
+
+def pointer(array: np.ndarray[Any, Any]) -> int:
+    """Address of an array's first number; the array must outlive its use."""
+    return array.ctypes.data
+
+
+def aligned_bytes(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Zeros that begin at a cache line: loads that straddle two lines take twice as long."""
+    room = np.zeros(count + 64, dtype=np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + count]
+
+
+def fill(target: Any, values: Any) -> None:
+    """Copy numbers into the front of a ctypes array of one or more dimensions."""
+    array = np.asarray(values, dtype=np.float64)
+    view = np.ctypeslib.as_array(target)
+    view[tuple(slice(0, n) for n in array.shape)] = array
