@@ -1,8 +1,7 @@
-#include "network.h"
+/* One step of `gait-legs`. */
+#include "core.h"
 #include "vector.h"
 
-/* Of the features: numbers that all legs share, numbers of a leg, and where its velocity is among them. */
-enum { SHARED = 6, PER_LEG = 12, VELOCITY = 3 };
 enum { TILE = 32, LEGS_AT_ONCE = 4, ROW_GROUPS = 2 };
 enum { SHARED_TILE = 64, SHARED_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
 
@@ -45,7 +44,7 @@ static leg_memory leg_layout(const gait_leg_network *n, int legs, float *memory)
     leg_memory m = {0};
     const int slots = leg_slots(legs);
     m.counts = leg_take(&m, memory, 2);
-    m.rings = leg_take(&m, memory, 2 * n->frames * n->stride * (SHARED + slots * n->own));
+    m.rings = leg_take(&m, memory, 2 * n->frames * n->stride * (SHARED_FEATURES + slots * n->own));
     m.base = leg_take(&m, memory, (int)vec_round_up((size_t)n->hidden, SHARED_TILE));
     m.layer = leg_take(&m, memory, slots * layer_step(n));
     m.joined = leg_take(&m, memory, slots * joined_width(n));
@@ -83,11 +82,11 @@ static int leg_remember(const gait_leg_network *n, const leg_memory *m, int legs
     m->counts[0] = 1.0f;
     m->counts[1] = (float)time;
     const int place = 2 * n->frames * (time % n->stride) + time / n->stride;
-    for (int i = 0; i < SHARED; i++) m->rings[place * SHARED + i] = (float)features[i];
-    leg_put(n, m->rings, SHARED, place, !begun);
+    for (int i = 0; i < SHARED_FEATURES; i++) m->rings[place * SHARED_FEATURES + i] = (float)features[i];
+    leg_put(n, m->rings, SHARED_FEATURES, place, !begun);
     for (int leg = 0; leg < legs; leg++) {
-        const double *numbers = features + SHARED + PER_LEG * leg;
-        float *ring = m->rings + places * (SHARED + leg * n->own);
+        const double *numbers = features + SHARED_FEATURES + LEG_FEATURES * leg;
+        float *ring = m->rings + places * (SHARED_FEATURES + leg * n->own);
         for (int i = 0; i < n->own; i++) ring[place * n->own + i] = (float)numbers[n->columns[i]];
         leg_put(n, ring, n->own, place, !begun || !before[leg]);
     }
@@ -131,12 +130,12 @@ GAIT_APART void shared_tile(const float *bias, const float *w, int columns, cons
 /* From the frames: what legs share once, then each leg its own. */
 static void leg_first_layer(const gait_leg_network *n, const leg_memory *m, int legs, int oldest)
 {
-    const int places = 2 * n->frames * n->stride, columns = n->frames * SHARED;
-    const float *w = n->shared, *x = m->rings + oldest * SHARED;
+    const int places = 2 * n->frames * n->stride, columns = n->frames * SHARED_FEATURES;
+    const float *w = n->shared, *x = m->rings + oldest * SHARED_FEATURES;
     for (int row = 0; row < n->hidden; row += SHARED_TILE, w += columns * SHARED_TILE)
         shared_tile(n->shared_bias + row, w, columns, x, m->base + row);
-    leg_layer(legs, m->base, n->own_layer, n->hidden, n->frames * n->own, m->rings + places * SHARED + oldest * n->own,
-              places * n->own, m->layer, layer_step(n));
+    x = m->rings + places * SHARED_FEATURES + oldest * n->own;
+    leg_layer(legs, m->base, n->own_layer, n->hidden, n->frames * n->own, x, places * n->own, m->layer, layer_step(n));
     leg_relu(legs, m->layer, layer_step(n), n->hidden);
 }
 
@@ -198,7 +197,8 @@ static void leg_read_out(const gait_leg_network *n, const leg_memory *m, int leg
     for (int leg = 0; leg < legs; leg++)
         for (int row = 0; row < n->rows; row++) {
             const float *layer = m->layer + leg * layer_step(n);
-            const float value = seen[leg] ? vec_dot(n->output + row * n->mlp, layer, n->mlp) + n->output_bias[row] : 0.0f;
+            float value = 0.0f;
+            if (seen[leg]) value = vec_dot(n->output + row * n->mlp, layer, n->mlp) + n->output_bias[row];
             if (row < 3)
                 m->raw[3 * leg + row] = value;
             else
@@ -206,8 +206,10 @@ static void leg_read_out(const gait_leg_network *n, const leg_memory *m, int leg
         }
     vec_sigmoid(m->raw, 3 * legs, 1.0f);
     for (int leg = 0; leg < legs; leg++)
-        for (int axis = 0; axis < 3; axis++)
-            out[6 * leg + 3 + axis] = GAIT_FMA(n->log_std_span, seen[leg] ? m->raw[3 * leg + axis] : 1.0f, n->log_std_min);
+        for (int axis = 0; axis < 3; axis++) {
+            const float share = seen[leg] ? m->raw[3 * leg + axis] : 1.0f;
+            out[6 * leg + 3 + axis] = GAIT_FMA(n->log_std_span, share, n->log_std_min);
+        }
 }
 
 void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, const double *features,
@@ -228,7 +230,7 @@ void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, c
     leg_relu(legs, m.layer, step, n->mlp);
     for (int leg = 0; leg < legs; leg++)
         for (int axis = 0; axis < 3; axis++)
-            out[6 * leg + axis] = (float)features[SHARED + PER_LEG * leg + VELOCITY + axis];
+            out[6 * leg + axis] = (float)features[SHARED_FEATURES + LEG_FEATURES * leg + LEG_VELOCITY + axis];
     leg_read_out(n, &m, legs, seen, out);
 }
 

@@ -1,3 +1,4 @@
+/* One step of `gait`, `gait-flat` and `nmn`. */
 #include "network.h"
 
 #include "vector.h"

@@ -65,14 +65,19 @@ typedef float vec_lanes;
 #define VEC_LANE(r) (r)
 #endif
 
+#if GAIT_LANES > 1
+/* From and to any address. */
 GAIT_INLINE vec_lanes vec_load(const float *from)
 {
     vec_lanes r;
     memcpy(&r, from, sizeof r);
     return r;
 }
-
 GAIT_INLINE void vec_store(float *to, vec_lanes values) { memcpy(to, &values, sizeof values); }
+#else
+GAIT_INLINE vec_lanes vec_load(const float *from) { return *from; }
+GAIT_INLINE void vec_store(float *to, vec_lanes values) { *to = values; }
+#endif
 
 /* a b + c, lane by lane where it is fused, for which C has no vector operator; compilers find the instruction. */
 GAIT_INLINE vec_lanes vec_fma(vec_lanes a, vec_lanes b, vec_lanes c)
