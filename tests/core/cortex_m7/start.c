@@ -12,13 +12,12 @@ unsigned long stack_used(void);
 
 static const uint32_t PAINT = 0xA5A5A5A5u;
 
-/* The number of bytes between the painted part and the stack pointer of the caller. */
+/* Stack pointer when the stack below it was painted. */
 static uint32_t *painted_from;
 
 void __attribute__((noinline)) stack_paint(void)
 {
-    volatile uint32_t here;
-    painted_from = (uint32_t *)&here - 16;
+    __asm__ volatile("mov %0, sp" : "=r"(painted_from));
     for (volatile uint32_t *word = stack_bottom; word < painted_from; word++) *word = PAINT;
 }
 
