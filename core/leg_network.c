@@ -61,12 +61,13 @@ void gait_leg_network_reset(const gait_leg_network *n, float *memory)
     memory[1] = 0.0f;
 }
 
-/* One number of the sample into its ring; if it is the first that is known of its leg, the past was like it. */
-static void leg_put(const gait_leg_network *n, float *ring, int count, int place, float value, int first_known)
+/* A sample of `count` numbers into its ring; if it is the first that is known, the past was like it. */
+static void leg_put(const gait_leg_network *n, float *ring, int count, int place, int first_known)
 {
-    ring[place * count] = value;
-    ring[(place + n->frames) * count] = value;
-    for (int k = 0; first_known && k < 2 * n->frames * n->stride; k++) ring[k * count] = value;
+    const float *sample = ring + place * count;
+    memcpy(ring + (place + n->frames) * count, sample, (size_t)count * sizeof *ring);
+    for (int k = 0; first_known && k < 2 * n->frames * n->stride; k++)
+        if (k != place) memcpy(ring + k * count, sample, (size_t)count * sizeof *ring);
 }
 
 /* Put the sample into the rings; returns its place, behind which the oldest frame of this step begins. */
@@ -79,19 +80,20 @@ static int leg_remember(const gait_leg_network *n, const leg_memory *m, int legs
     m->counts[0] = 1.0f;
     m->counts[1] = (float)time;
     const int place = 2 * n->frames * (time % n->stride) + time / n->stride;
-    for (int i = 0; i < SHARED; i++) leg_put(n, m->rings + i, SHARED, place, (float)features[i], !begun);
+    for (int i = 0; i < SHARED; i++) m->rings[place * SHARED + i] = (float)features[i];
+    leg_put(n, m->rings, SHARED, place, !begun);
     for (int leg = 0; leg < legs; leg++) {
         const double *numbers = features + SHARED + PER_LEG * leg;
         float *ring = m->rings + places * (SHARED + leg * n->own);
-        for (int i = 0; i < n->own; i++)
-            leg_put(n, ring + i, n->own, place, (float)numbers[n->columns[i]], !begun || !before[leg]);
+        for (int i = 0; i < n->own; i++) ring[place * n->own + i] = (float)numbers[n->columns[i]];
+        leg_put(n, ring, n->own, place, !begun || !before[leg]);
     }
     return place;
 }
 
 /* A layer for every leg, four at a time, so that a weight is fetched once for all of them. Inputs lie x_step apart and
  * outputs, which are at least `least`, out_step. */
-static void leg_layer(int legs, const float *bias, const float *w, int rows, int columns, const float *x, int x_step,
+GAIT_APART void leg_layer(int legs, const float *bias, const float *w, int rows, int columns, const float *x, int x_step,
                       float least, float *out, int out_step)
 {
     for (int tile = 0; tile < rows; tile += TILE, w += columns * TILE)
@@ -111,14 +113,18 @@ static void leg_layer(int legs, const float *bias, const float *w, int rows, int
             }
 }
 
+GAIT_APART void leg_tile(const float *bias, const float *w, int columns, const float *x, float *out)
+{
+    vec_tile(GAIT_LANES == 16 ? 2 : 4, bias, w, TILE, columns, x, out);
+}
+
 /* From the frames: what legs share once, then each leg its own. */
 static void leg_first_layer(const gait_leg_network *n, const leg_memory *m, int legs, int oldest)
 {
     const int places = 2 * n->frames * n->stride, columns = n->frames * SHARED;
     const float *w = n->shared, *x = m->rings + oldest * SHARED;
-    memcpy(m->base, n->shared_bias, (size_t)n->hidden * sizeof *m->base);
     for (int row = 0; row < n->hidden; row += TILE, w += columns * TILE)
-        vec_add_product(GAIT_LANES == 16 ? 2 : 4, w, TILE, columns, x, m->base + row);
+        leg_tile(n->shared_bias + row, w, columns, x, m->base + row);
     leg_layer(legs, m->base, n->own_layer, n->hidden, n->frames * n->own, m->rings + places * SHARED + oldest * n->own,
               places * n->own, 0.0f, m->layer, layer_step(n));
 }
@@ -136,7 +142,8 @@ static void leg_share(const gait_leg_network *n, const leg_memory *m, int legs, 
                 shares[other] = used ? vec_dot(query, key + other * rows, width) : LEAST;
                 highest = vec_larger(shares[other], highest);
             }
-            for (int other = 0; other < slots; other++) shares[other] = vec_exp(shares[other] - highest);
+            for (int other = 0; other < slots; other++) shares[other] -= highest;
+            vec_exp(shares, slots);
             for (int other = 0; other < slots; other++) total += shares[other];
             for (int other = 0; other < slots; other++) shares[other] /= total;
         }
@@ -165,10 +172,12 @@ static void leg_read_out(const gait_leg_network *n, const float *layer, float ou
     for (int row = 0; row < n->rows; row++) {
         const float value = vec_dot(n->output + row * n->mlp, layer, n->mlp) + n->output_bias[row];
         if (row < 3)
-            out[3 + row] = GAIT_FMA(n->log_std_span, vec_sigmoid(value), n->log_std_min);
+            out[3 + row] = value;
         else
             out[row - 3] += value;
     }
+    vec_sigmoid(out + 3, 3, 1.0f);
+    for (int axis = 3; axis < 6; axis++) out[axis] = GAIT_FMA(n->log_std_span, out[axis], n->log_std_min);
 }
 
 void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, const double *features,

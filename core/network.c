@@ -125,7 +125,8 @@ static void share_attention(const gait_network *n, const network_memory *m, int 
     for (int j = 0; j < row; j++) by_token[j] = 0.0f;
     for (int place = 0; place < samples; place++) {
         float *restrict shares = m->shares + place * row;
-        for (int j = 0; j < row; j++) shares[j] = vec_exp(shares[j] - highest[j]);
+        for (int j = 0; j < row; j++) shares[j] -= highest[j];
+        vec_exp(shares, row);
         for (int j = 0; j < row; j++) by_token[j] += shares[j];
     }
     memset(by_slot, 0, (size_t)(n->history * lanes) * sizeof *by_slot);
@@ -170,7 +171,7 @@ static void pool_numbers(const gait_network *n, const network_memory *m, int sam
 }
 
 /* The encoder's output, without the offset that is in the gates: two latents at a time. */
-static void encode(const gait_network *n, const network_memory *m)
+GAIT_APART void encode(const gait_network *n, const network_memory *m)
 {
     enum { GROUPS = GAIT_LANES == 16 ? 2 : 4 };
     const int pooled = n->raw + n->tokens + n->history, width = encoded_width(n);
@@ -193,38 +194,47 @@ static void encode(const gait_network *n, const network_memory *m)
         memcpy(m->input + latent * n->width, m->encoded + latent * width, (size_t)n->width * sizeof *m->input);
 }
 
-/* One step of 16 units of a GRU. */
-static void gated_units(const float *restrict sums, const float *restrict recurrent, const float *restrict before,
-                        float *restrict after)
+GAIT_APART void add_gates(const float *w, int columns, const float *x, float *sums)
 {
-    for (int j = 0; j < UNITS; j++) {
-        const float reset = vec_sigmoid(sums[j]), update = vec_sigmoid(sums[UNITS + j]);
-        const float fresh = vec_tanh(GAIT_FMA(reset, recurrent[j], sums[2 * UNITS + j]));
-        after[j] = GAIT_FMA(update, before[j] - fresh, fresh);
-    }
+    vec_tile(GATE_GROUPS, sums, w, 3 * UNITS, columns, x, sums);
+}
+
+/* The state of 16 units one step on, from the sums of their gates. */
+static void gated_units(const float *restrict sums, const float *restrict before, float *restrict after)
+{
+    float gates[2 * UNITS], fresh[UNITS];
+    const float *reset = gates, *update = gates + UNITS, *recurrent = sums + 3 * UNITS;
+    vec_copy(gates, sums + UNITS, 2 * UNITS);
+    vec_sigmoid(gates, 2 * UNITS, 1.0f);
+    GAIT_VECTORISE for (int j = 0; j < UNITS; j++) fresh[j] = GAIT_FMA(reset[j], recurrent[j], sums[j]);
+    vec_tanh(fresh, UNITS);
+    GAIT_VECTORISE for (int j = 0; j < UNITS; j++) after[j] = GAIT_FMA(update[j], before[j] - fresh[j], fresh[j]);
 }
 
 static void recur(const gait_network *n, const network_memory *m)
 {
-    const int units = units_of(n), rows = 3 * UNITS;
+    const int units = units_of(n);
     const float *w = n->gates, *bias = n->gate_bias;
     for (int gru = 0; gru < n->grus; gru++) {
         const float *state = m->state + gru * units;
         for (int unit = 0; unit < units; unit += UNITS, bias += 4 * UNITS) {
-            float sums[3 * UNITS], fresh[3 * UNITS];
-            memcpy(sums, bias, sizeof sums);
-            vec_add_product(GATE_GROUPS, w, rows, n->inputs, m->input, sums);
-            w += n->inputs * rows;
-            /* The reset gate stands between the two parts of the new state. */
-            memcpy(fresh + 2 * UNITS, sums + 2 * UNITS, UNITS * sizeof *sums);
-            memcpy(sums + 2 * UNITS, bias + 3 * UNITS, UNITS * sizeof *sums);
-            vec_add_product(GATE_GROUPS, w, rows, n->hidden, state, sums);
-            w += n->hidden * rows;
-            memcpy(fresh, sums, 2 * UNITS * sizeof *sums);
-            gated_units(fresh, sums + 2 * UNITS, state + unit, m->after + gru * units + unit);
+            /* new, reset, update, and the new state's recurrent part: inputs add to the first three, states to the last
+             * three. */
+            float sums[4 * UNITS];
+            vec_copy(sums, bias, 4 * UNITS);
+            add_gates(w, n->inputs, m->input, sums);
+            w += n->inputs * 3 * UNITS;
+            add_gates(w, n->hidden, state, sums + UNITS);
+            w += n->hidden * 3 * UNITS;
+            gated_units(sums, state + unit, m->after + gru * units + unit);
         }
     }
-    memcpy(m->state, m->after, (size_t)(n->grus * units) * sizeof *m->state);
+    vec_copy(m->state, m->after, n->grus * units);
+}
+
+GAIT_APART void layer_tile(const float *bias, const float *w, int columns, const float *x, float *out)
+{
+    vec_tile(LAYER_GROUPS, bias, w, LAYER_ROWS, columns, x, out);
 }
 
 /* The two hidden layers, and their outputs. */
@@ -234,14 +244,14 @@ static void read_out(const gait_network *n, const network_memory *m, float out[6
     const float *w = n->layers;
     for (int i = 0; i < 2; i++) {
         const float *state = m->state + (n->grus == 2 ? i * units_of(n) : 0);
-        memcpy(m->layer, n->layer_bias + i * width, (size_t)width * sizeof *m->layer);
         for (int row = 0; row < width; row += LAYER_ROWS, w += n->hidden * LAYER_ROWS)
-            vec_add_product(LAYER_GROUPS, w, LAYER_ROWS, n->hidden, state, m->layer + row);
+            layer_tile(n->layer_bias + i * width + row, w, n->hidden, state, m->layer + row);
         for (int j = 0; j < width; j++) m->layer[j] = vec_larger(m->layer[j], 0.0f);
         for (int axis = 3 * i; axis < 3 * i + 3; axis++)
             out[axis] = vec_dot(n->outputs + axis * width, m->layer, width) + n->output_bias[axis];
     }
-    for (int axis = 3; axis < 6; axis++) out[axis] = GAIT_FMA(n->log_std_span, vec_sigmoid(out[axis]), n->log_std_min);
+    vec_sigmoid(out + 3, 3, 1.0f);
+    for (int axis = 3; axis < 6; axis++) out[axis] = GAIT_FMA(n->log_std_span, out[axis], n->log_std_min);
 }
 
 void gait_network_step(const gait_network *n, float *memory, const float *features, const unsigned char *seen,

@@ -34,11 +34,24 @@
 
 #ifdef __GNUC__
 #define GAIT_INLINE static inline __attribute__((always_inline, unused))
+/* Products stand alone: beside other code GCC runs out of registers for their sums. */
+#define GAIT_APART static __attribute__((noinline))
 /* What was loaded before stays in registers: GCC would load weights anew for each vector they are multiplied with. */
 #define GAIT_HOLD() __asm__ __volatile__("" ::: "memory")
 #else
 #define GAIT_INLINE static inline
+#define GAIT_APART static
 #define GAIT_HOLD()
+#endif
+
+/* GCC must unroll loops over registers at once, before it would put them into memory, and loops over arrays not before
+ * it has turned them into vectors. Clang finds out by itself. */
+#if defined __GNUC__ && !defined __clang__
+#define GAIT_UNROLL _Pragma("GCC unroll 16")
+#define GAIT_VECTORISE _Pragma("GCC unroll 1")
+#else
+#define GAIT_UNROLL
+#define GAIT_VECTORISE
 #endif
 
 #if GAIT_LANES > 1
@@ -101,42 +114,49 @@ GAIT_INLINE void vec_product(const int groups, const int vectors, const float *w
                              const float *x, int x_step, int vector_step, vec_lanes sums[VEC_MOST_SUMS])
 {
     vec_lanes s[VEC_MOST_SUMS], column[VEC_MOST_SUMS];
-    for (int i = 0; i < groups * vectors; i++) s[i] = sums[i];
+    GAIT_UNROLL for (int i = 0; i < groups * vectors; i++) s[i] = sums[i];
     for (int i = 0; i < columns; i++) {
-        for (int g = 0; g < groups; g++) column[g] = vec_load(w + g * GAIT_LANES);
+        GAIT_UNROLL for (int g = 0; g < groups; g++) column[g] = vec_load(w + g * GAIT_LANES);
         if (vectors > 1) GAIT_HOLD();
-        for (int v = 0; v < vectors; v++)
-            for (int g = 0; g < groups; g++)
+        GAIT_UNROLL for (int v = 0; v < vectors; v++)
+            GAIT_UNROLL for (int g = 0; g < groups; g++)
                 s[v * groups + g] = vec_fma_scalar(column[g], x[v * vector_step], s[v * groups + g]);
         w += stride;
         x += x_step;
     }
-    for (int i = 0; i < groups * vectors; i++) sums[i] = s[i];
+    GAIT_UNROLL for (int i = 0; i < groups * vectors; i++) sums[i] = s[i];
 }
 
-/* sums[rows] += tile x for one vector; rows are those of the tile, a multiple of 6 or 8 registers: see `groups`. */
-GAIT_INLINE void vec_add_product(const int groups, const float *w, int rows, int columns, const float *x, float *sums)
+/* out[rows] = begin[rows] + tile x for one vector; rows are a multiple of `groups` registers. */
+GAIT_INLINE void vec_tile(const int groups, const float *begin, const float *w, int rows, int columns, const float *x,
+                          float *out)
 {
     for (int row = 0; row < rows; row += groups * GAIT_LANES) {
         vec_lanes s[VEC_MOST_SUMS];
-        for (int g = 0; g < groups; g++) s[g] = vec_load(sums + row + g * GAIT_LANES);
+        GAIT_UNROLL for (int g = 0; g < groups; g++) s[g] = vec_load(begin + row + g * GAIT_LANES);
         vec_product(groups, 1, w + row, rows, columns, x, 1, 0, s);
-        for (int g = 0; g < groups; g++) vec_store(sums + row + g * GAIT_LANES, s[g]);
+        GAIT_UNROLL for (int g = 0; g < groups; g++) vec_store(out + row + g * GAIT_LANES, s[g]);
     }
 }
 
-/* The dot product of a multiple of 16 numbers. */
-static inline float vec_dot(const float *a, const float *b, int count)
+/* A multiple of 16 numbers. */
+GAIT_INLINE void vec_copy(float *to, const float *from, int count)
 {
-    float parts[16] = {0.0f};
-    for (int k = 0; k < 16; k += GAIT_LANES) {
-        vec_lanes sum = vec_load(parts + k);
+    for (int i = 0; i < count; i += GAIT_LANES) vec_store(to + i, vec_load(from + i));
+}
+
+/* The dot product of a multiple of 16 numbers. */
+GAIT_INLINE float vec_dot(const float *a, const float *b, int count)
+{
+    float parts[16], halves[8], quarters[4];
+    GAIT_UNROLL for (int k = 0; k < 16; k += GAIT_LANES) {
+        vec_lanes sum = vec_zero();
         for (int i = k; i < count; i += 16) sum = vec_fma(vec_load(a + i), vec_load(b + i), sum);
         vec_store(parts + k, sum);
     }
-    for (int width = 8; width > 0; width /= 2)
-        for (int k = 0; k < width; k++) parts[k] += parts[k + width];
-    return parts[0];
+    for (int k = 0; k < 8; k++) halves[k] = parts[k] + parts[k + 8];
+    for (int k = 0; k < 4; k++) quarters[k] = halves[k] + halves[k + 4];
+    return (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
 }
 
 /* 2^x for |x| <= 127; 0 at -127. The polynomial runs through seven Chebyshev nodes of 2^f, |f| <= 1/2, and is right to
@@ -159,16 +179,28 @@ GAIT_INLINE float vec_exp2(float x)
 
 #define VEC_LOG2E 1.44269504f
 
-/* exp of numbers that are at most 0; exactly 0 below -88. */
-GAIT_INLINE float vec_exp(float x) { return vec_exp2(vec_larger(x * VEC_LOG2E, -127.0f)); }
+/* The functions below work on arrays, and clamp in loops of their own: together with the rest GCC would branch. */
 
-GAIT_INLINE float vec_sigmoid(float x)
+/* exp of numbers that are at most 0; exactly 0 below -88. */
+GAIT_INLINE void vec_exp(float *restrict x, int count)
 {
-    const float scaled = vec_smaller(vec_larger(x * -VEC_LOG2E, -127.0f), 127.0f);
-    return 1.0f / (1.0f + vec_exp2(scaled));
+    GAIT_VECTORISE for (int j = 0; j < count; j++) x[j] = vec_larger(x[j] * VEC_LOG2E, -127.0f);
+    GAIT_VECTORISE for (int j = 0; j < count; j++) x[j] = vec_exp2(x[j]);
+}
+
+/* 1 / (1 + exp(-slope x)). */
+GAIT_INLINE void vec_sigmoid(float *restrict x, int count, float slope)
+{
+    GAIT_VECTORISE for (int j = 0; j < count; j++) x[j] = vec_larger(x[j] * (-slope * VEC_LOG2E), -127.0f);
+    GAIT_VECTORISE for (int j = 0; j < count; j++) x[j] = vec_smaller(x[j], 127.0f);
+    GAIT_VECTORISE for (int j = 0; j < count; j++) x[j] = 1.0f / (1.0f + vec_exp2(x[j]));
 }
 
 /* Right to 1e-7 of 1 rather than of its value. */
-GAIT_INLINE float vec_tanh(float x) { return GAIT_FMA(2.0f, vec_sigmoid(2.0f * x), -1.0f); }
+GAIT_INLINE void vec_tanh(float *restrict x, int count)
+{
+    vec_sigmoid(x, count, 2.0f);
+    GAIT_VECTORISE for (int j = 0; j < count; j++) x[j] = GAIT_FMA(2.0f, x[j], -1.0f);
+}
 
 #endif

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from rich.console import Console
@@ -320,7 +321,7 @@ def test_a_difference_is_clear_only_where_it_is(walks: list[Walk]) -> None:
 
 
 def test_everything_is_written(study: Study, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    needs.package("matplotlib")
     found = bench.Bench(study, tuple(paper_tables(study)), tuple(differences(study)), "ab12")
     report = bench.write_bench(found, tmp_path, {"command": "gait bench tables"}, bench.course_settings(quick=True))
     assert report.read_text(encoding="utf-8").count("ab12") >= 1
@@ -343,7 +344,7 @@ def test_the_verdict_is_made_of_the_numbers(made: Study) -> None:
 def test_the_command_makes_it_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("matplotlib")
+    needs.package("matplotlib")
     monkeypatch.setattr(bench, "QUICK", (replace(QUICK[0], seconds=1.0), replace(QUICK[-1], seconds=2.0)))
     words = ["bench", "tables", "--quick", "--methods", "gait", "iekf", "--workers", "1", "--json"]
     folders = ["--test-set", str(tmp_path / "walks"), "--out", str(tmp_path / "out")]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 
@@ -354,7 +355,7 @@ def test_small_helpers() -> None:
 
 
 def test_charts_of_every_kind_are_drawn_in_two_formats_and_open(study: Study, tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = needs.package("PIL.Image")
     charts = by_name(paper_charts(study))
     for chart in (*(charts[name] for name in ("attention-legs", "from-above", "latency")), walk_charts(study)[0]):
         png, svg = draw(chart, tmp_path / "new" / "folder")
@@ -372,7 +373,7 @@ def test_charts_of_every_kind_are_drawn_in_two_formats_and_open(study: Study, tm
 
 
 def test_drawing_twice_gives_the_same_bytes_whatever_the_users_style(study: Study, tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib = needs.package("matplotlib")
     chart = by_name(paper_charts(study))["attention-pronk"]
     first = [file.read_bytes() for file in draw(chart, tmp_path / "a")]
     with matplotlib.rc_context({"axes.facecolor": "red", "font.size": 20.0, "savefig.bbox": "tight"}):
@@ -383,7 +384,7 @@ def test_drawing_twice_gives_the_same_bytes_whatever_the_users_style(study: Stud
 
 def test_another_process_draws_the_same_bytes(tmp_path: Path) -> None:
     """Hashes of strings, on which names in an SVG might depend, differ between processes."""
-    pytest.importorskip("matplotlib")
+    needs.package("matplotlib")
     code = (
         "import numpy as np\n"
         "from gait.report.chart import Chart, Panel, Series, Shade\n"
@@ -401,7 +402,7 @@ def test_another_process_draws_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_lines_are_told_apart_without_colours_and_axes_show_all(study: Study) -> None:
-    pytest.importorskip("matplotlib")
+    needs.package("matplotlib")
     from gait.report.draw import _figure, _looks
 
     chart = by_name(paper_charts(make_study(methods=tuple(COLOURS)[1:])))["trot-to-bound"]
@@ -416,7 +417,7 @@ def test_lines_are_told_apart_without_colours_and_axes_show_all(study: Study) ->
 
 def test_no_legend_lies_on_the_data_and_no_labels_overlap(study: Study) -> None:
     """Boxes of legends and axes as they are on paper."""
-    pytest.importorskip("matplotlib")
+    needs.package("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from gait.report.draw import _figure

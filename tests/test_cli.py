@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from log_samples import make_log, make_trajectory
@@ -292,6 +293,7 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
 # Life in a shell
 
 
+@needs.bash
 def test_a_reader_that_leaves_early_is_no_error(log_path: Path) -> None:
     command = f"'{sys.executable}' -m gait info '{log_path}' | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)

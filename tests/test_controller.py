@@ -1,13 +1,14 @@
 """The walking controller's parts: gait clock, leg dynamics, force planner, joint targets."""
 
+import needs
 import numpy as np
 import pytest
 
 from gait import GaitError, Robot
 from gait.robot.dynamics import leg_torque
 
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
-pytest.importorskip("daqp", reason="daqp comes with the sim extra")
+mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
+pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
 from gait.sim.commands import Command, check_schedule, random_pushes, random_schedule  # noqa: E402
 from gait.sim.controller import Controller, ControllerConfig, rigid_body  # noqa: E402

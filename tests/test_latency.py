@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from itertools import count, islice
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 import torch
@@ -134,10 +134,10 @@ def test_the_clock_of_a_stream_goes_on_when_the_log_begins_anew(log: Log) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", latency.NETWORKS)
 def test_rivals_say_what_the_estimator_s_network_says(log: Log, kind: str, name: str) -> None:
-    pytest.importorskip("torch")
+    needs.package("torch")
     if name == "onnxruntime":
-        pytest.importorskip("onnxruntime")
-        pytest.importorskip("onnx")
+        needs.package("onnxruntime")
+        needs.package("onnx")
     model = random_model(kind)
     estimator, network, stream = Estimator.load("go1", model), latency.NETWORKS[name](model), Stream(log)
     for sample in islice(stream, 40):
@@ -164,7 +164,7 @@ def test_the_filter_behind_a_rival_takes_its_velocity(log: Log, monkeypatch: pyt
     np.testing.assert_allclose(filters[0].vel_b, said[0], atol=0.02)
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@needs.gcc
 def test_the_c_rival_goes_through_the_samples_it_is_given(log: Log, tmp_path: Path) -> None:
     model = random_model("gait")
     estimator = Estimator.load("go1", model)
@@ -179,7 +179,7 @@ def test_the_c_rival_goes_through_the_samples_it_is_given(log: Log, tmp_path: Pa
 
 
 def test_gtsam_really_works_in_its_step(log: Log) -> None:
-    pytest.importorskip("gtsam")
+    needs.package("gtsam")
     filter_, measurements = rivals.gtsam_filter()
     before = filter_.covariance().copy()
     filter_.predict(log.gyro[0], log.accel[0], 0.002)
@@ -223,9 +223,9 @@ def report(monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...] = ()) -> dict[
 
 def test_the_report_names_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("torch", "onnx", "onnxruntime", "gtsam"):
-        pytest.importorskip(name)
+        needs.package(name)
     found = report(monkeypatch)
-    ways = ["numba", "numpy", "torch_eager", "torch_jit", "onnxruntime"] + ["c"] * bool(shutil.which("gcc"))
+    ways = ["numba", "numpy", "torch_eager", "torch_jit", "onnxruntime"] + ["c"] * needs.works("gcc")
     expected = {f"gait.{way}.step_us" for way in ways}
     expected |= {f"gait.{way}.paced_{p}_us" for way in ("numba", "torch_eager", "onnxruntime") for p in ("p50", "p99")}
     expected |= {"iekf.numba.step_us", "iekf.gtsam.step_us", "iekf-sr.numba.step_us"}

@@ -2,6 +2,7 @@
 
 import struct
 
+import needs
 import numpy as np
 import pytest
 
@@ -28,7 +29,7 @@ def sample(seed: int = 0) -> Sample:
 
 @pytest.fixture(scope="module")
 def store():  # type: ignore[no-untyped-def]
-    typesys = pytest.importorskip("rosbags.typesys", reason="the extra `ros` is not installed")
+    typesys = needs.package("rosbags.typesys")
     return typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
 
 
@@ -105,7 +106,7 @@ def test_topics_of_ros_have_another_name_in_dds() -> None:
 
 
 def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
-    pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
+    needs.package("cyclonedds")
     from gait.live import idl
 
     row = sample()

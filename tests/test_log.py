@@ -6,6 +6,7 @@ import pickle
 import re
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -338,7 +339,7 @@ def test_rotate_equals_matrices() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(-16, 0), st.floats(0, 1))
 def test_slerp_equals_gtsam(seed: int, magnitude: float, part: float) -> None:
-    gtsam = pytest.importorskip("gtsam", reason="gtsam comes with the dev extra")
+    gtsam = needs.package("gtsam")
     rng = np.random.default_rng(seed)
     start = unit_quaternions(rng, 1)
     # From nearly equal to nearly opposite rotations, and with either sign of the quaternion.

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch comes with the train extra")
-pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
-pytest.importorskip("daqp", reason="daqp comes with the sim extra")
+pytest.importorskip("torch", reason=needs.extra("torch"))
+pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
+pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

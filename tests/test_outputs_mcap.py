@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from log_samples import make_trajectory
@@ -13,8 +14,8 @@ from gait.io.ros.mcap_writer import McapRecorder, write_mcap
 from gait.io.ros.odometry import SCHEMAS, WIDTH, Converter, Encoder
 from gait.samples import SAMPLE
 
-mcap = pytest.importorskip("mcap", reason="the extra `ros` is not installed")
-rosbags = pytest.importorskip("rosbags.typesys", reason="the extra `ros` is not installed")
+mcap = pytest.importorskip("mcap", reason=needs.extra("mcap"))
+rosbags = pytest.importorskip("rosbags.typesys", reason=needs.extra("rosbags.typesys"))
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,10 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
-from browser import EXECUTABLE, Browser
+from browser import Browser
 
 from gait.errors import GaitError
 from gait.report.chart import Chart, Panel, Series, Shade
@@ -186,8 +187,6 @@ def test_a_band_has_a_hole_where_the_line_has() -> None:
 
 # In a browser
 
-needs_browser = pytest.mark.skipif(EXECUTABLE is None, reason="no chromium here: the page is not tried in a browser")
-
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -210,7 +209,7 @@ def show(browser: Browser, page: Path, width: int = 1200, dark: bool = False) ->
     browser.until("[...document.querySelectorAll('.plot')].every((box) => box.querySelector('.main-svg .ytick'))")
 
 
-@needs_browser
+@needs.chromium
 def test_it_opens_without_errors_or_requests_and_draws_every_plot(browser: Browser, page: Path) -> None:
     browser.requests.clear()
     show(browser, page)
@@ -226,7 +225,7 @@ def test_it_opens_without_errors_or_requests_and_draws_every_plot(browser: Brows
     assert browser.eval("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-@needs_browser
+@needs.chromium
 def test_a_click_on_a_head_sorts(browser: Browser, page: Path) -> None:
     show(browser, page)
 
@@ -245,7 +244,7 @@ def test_a_click_on_a_head_sorts(browser: Browser, page: Path) -> None:
     assert browser.eval("document.querySelectorAll('thead th')[4].getAttribute('aria-sort')") == "descending"
 
 
-@needs_browser
+@needs.chromium
 def test_a_click_in_the_legend_hides_a_method_in_all_panels_and_zoom_is_shared(browser: Browser, page: Path) -> None:
     show(browser, page)
     box = "document.getElementById('plot-velocity')"
@@ -264,7 +263,7 @@ def test_a_click_in_the_legend_hides_a_method_in_all_panels_and_zoom_is_shared(b
     assert browser.problems == []
 
 
-@needs_browser
+@needs.chromium
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, page: Path, dark: bool) -> None:
     show(browser, page, 390, dark)
@@ -284,7 +283,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, page: Pat
     assert browser.problems == []
 
 
-@needs_browser
+@needs.chromium
 def test_the_reader_may_turn_the_lights_off_and_the_window_round(browser: Browser, page: Path) -> None:
     show(browser, page)
     box = "document.getElementById('plot-above')"

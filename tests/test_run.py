@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 
@@ -150,7 +151,7 @@ def test_the_skeleton_ends_where_the_feet_are() -> None:
 
 
 def test_a_view_file_holds_robot_velocity_attention_and_truth(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("rerun", reason="the extra `view` is not installed")
+    needs.package("rerun")
     assert main(["run", str(path), "--out", "here", "--view", "a.rrd"]) == 0
     assert "next: rerun a.rrd" in capsys.readouterr().out
     tool = Path(sys.executable).with_name("rerun")

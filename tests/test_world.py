@@ -1,11 +1,12 @@
 """The MuJoCo model against the robot's YAML, MuJoCo's conventions, and how feet meet the ground."""
 
+import needs
 import numpy as np
 import pytest
 
 from gait import GaitError, Robot
 
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
+mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 
 from gait.sim.terrain import TERRAINS, Surface, find_terrain, ground_geom  # noqa: E402
 from gait.sim.world import Build, build_model, contact_solref, scaled_robot, stand_state  # noqa: E402

@@ -41,8 +41,6 @@ class Options(Common):
     """For tables: how many cores to use."""
     seconds_per_rival: float = 1.0
     """For latency: how long each rival is timed."""
-    cold: bool = False
-    """For latency: time a start without compiled code as well, which takes a minute or more."""
 
 
 def run(options: Options) -> Outcome:
@@ -93,7 +91,7 @@ def _latency(options: Options, talk: bool) -> Outcome:
         say("loading; without compiled code in the cache this takes a minute or more")
     from gait.bench.latency import latency_report
 
-    rows = latency_report(options.methods or None, options.seconds_per_rival, options.cold, say if talk else None)
+    rows = latency_report(options.methods or None, options.seconds_per_rival, say if talk else None)
     if talk:
         say("")
     return Outcome(rows, title="one sample in, state out: median time", next="gait warmup")

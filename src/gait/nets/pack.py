@@ -47,9 +47,10 @@ def pack(model: Model) -> Network:
         "features": a.num_features, "inputs": inputs, "grus": grus, "hidden": a.hidden, "mlp": a.mlp,
         "log_std_min": a.log_std_min, "log_std_span": a.log_std_max - a.log_std_min,
     }  # fmt: skip
-    # Units of a tile lie side by side for each gate, and gates for each column.
-    weight = np.concatenate([p.gate_weight, p.recurrent_weight], axis=2).reshape(grus, 3, a.hidden, -1)
-    bias = np.concatenate([p.gate_bias, p.recurrent_bias], axis=1).reshape(grus, 4, a.hidden, 1)
+    # Inputs add to the gates new, reset, update, states to reset, update and the recurrent part of new.
+    weight = p.gate_weight.reshape(grus, 3, a.hidden, -1)[:, [2, 0, 1]]
+    weight = np.concatenate([weight, p.recurrent_weight.reshape(grus, 3, a.hidden, -1)], axis=3)
+    bias = np.concatenate([p.gate_bias, p.recurrent_bias], axis=1).reshape(grus, 4, a.hidden, 1)[:, [2, 0, 1, 3]]
     arrays: dict[str, AnyArray] = {
         "gates": tiles(weight, UNITS).transpose(0, 2, 3, 1, 4),
         "gate_bias": tiles(bias, UNITS).transpose(0, 2, 3, 1, 4),

@@ -8,7 +8,7 @@ import re
 import time
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -183,19 +183,10 @@ def self_check() -> list[Row]:
 
 
 def _runtime() -> list[Row]:
-    """What runs the estimator, who chose it, and where compiled code is kept."""
-    from gait._compile import RUNTIME
+    """Which build of the core runs the estimator."""
+    from gait.binding import core_path
 
-    asked = " (GAIT_RUNTIME)" if os.environ.get("GAIT_RUNTIME") else ""
-    rows = [Row("runtime", f"{RUNTIME}{asked}", "-")]
-    if RUNTIME == "numba":
-        import numba
-
-        from gait.runtime import velocity_aided
-
-        stats: Any = getattr(velocity_aided.run_rows, "stats", None)
-        rows.append(Row("cache", numba.config.CACHE_DIR or str(stats.cache_path), "-"))
-    return rows
+    return [Row("core", core_path().stem.removeprefix("_core_"), "-")]
 
 
 def _check_kinematics() -> list[Row]:

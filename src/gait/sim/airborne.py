@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from gait import lie
@@ -25,6 +24,7 @@ from gait.sim.controller import rigid_body
 from gait.sim.gaits import AIRBORNE
 from gait.sim.handled import HandledLegs
 from gait.sim.mpc import GRAVITY
+from gait.sim.physics import mujoco
 from gait.sim.proportions import Proportions
 from gait.sim.world import TIMESTEP, stand_state
 

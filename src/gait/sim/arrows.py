@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import Array
 from gait.errors import need_extra
+from gait.sim.physics import mujoco
 
 if TYPE_CHECKING:
     from gait.estimator import Estimator

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +17,7 @@ from gait.sim.airborne import Hand, HandledLegs
 from gait.sim.commands import check_schedule
 from gait.sim.controller import Controller, ControllerConfig
 from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
+from gait.sim.physics import mujoco
 from gait.sim.rising import Rising
 from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
 from gait.sim.stationary import RandomTargets

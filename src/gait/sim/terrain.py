@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from gait.errors import GaitError
+from gait.sim.physics import mujoco
 
 CIRCLE_RADIUS = 1.0
 """Radius in metres of the circle that is walked on `circular`; its centre lies at y = +radius from the start."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import mujoco
 import numpy as np
 
 from gait.arrays import BoolArray
@@ -16,6 +15,7 @@ from gait.report.rows import Row
 from gait.sim.commands import Command, CommandRanges
 from gait.sim.episode import EpisodeConfig, RandomRanges, RawEpisode, Simulation, randomise, robot_of, run_episode
 from gait.sim.gaits import gait_of
+from gait.sim.physics import mujoco
 from gait.sim.sensors import sense
 from gait.sim.terrain import CIRCLE_RADIUS
 from gait.sim.twin import sensors_of

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Link, Robot
+from gait.sim.physics import mujoco
 from gait.sim.terrain import PLATE_FRICTION, Surface, find_terrain
 
 TIMESTEP = 0.001

@@ -1,0 +1,99 @@
+"""One step of `iekf` and `iekf-sr`: the contact-aided invariant EKF (Hartley et al. 2020) with slip rejection (Kim et
+al. 2021) on one admitted sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gait.arrays import Array, BoolArray
+from gait.lie import rotation_from_quat
+from gait.log.sample import Sample
+from gait.parameters import ContactAided
+from gait.reference.contacts import LegContact, pd_torques, rolling_velocity, slip_velocity
+from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
+from gait.reference.kinematics import chains_of, foot_position, per_leg
+from gait.robot import Robot
+
+UP_W = np.array([0.0, 0.0, 1.0])
+
+
+class ReferenceContactAided:
+    """Feet on the ground are points in the state, and forward kinematics measures where they are."""
+
+    def __init__(self, robot: Robot, params: ContactAided, contact_from: str = "tau") -> None:
+        """Set up; `contact_from` is the field of a sample that tells contacts: tau, foot_force or contact."""
+        self.robot, self.params, self.contact_from = robot, params, contact_from
+        self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
+        self.ekf = ReferenceFilter(params.imu, params.options)
+        self.chains, self.weight = chains_of(robot), robot.mass * -params.options.gravity
+        self.legs = [LegContact(chain, params.detection) for chain in self.chains]
+        self.slips: BoolArray = np.zeros(len(self.legs), dtype=np.bool_)
+
+    @property
+    def contact(self) -> BoolArray:
+        """Feet on the ground (L,)."""
+        return np.array([leg.contact for leg in self.legs])
+
+    def start(self, R_wb: Array, vel_w: Array, pos_w: Array, gyro: Array) -> None:
+        """Begin at a known state of base_link, with no foot on the ground."""
+        state = imu_state(R_wb, vel_w, pos_w, gyro, self.R_bi, self.p_bi)
+        self.ekf.start(*state, prior_std(self.params.prior))
+        self.legs = [LegContact(chain, self.params.detection) for chain in self.chains]
+
+    def step(self, sample: Sample, dt: float, leg_ok: Sequence[bool] | None = None) -> BaseState:
+        """Take a sample, dt seconds after the last, and return the state of base_link.
+
+        Args:
+            sample: admitted, its joints in the robot's order.
+            dt: seconds.
+            leg_ok: False for legs whose encoders cannot be used; all can by default.
+        """
+        ekf, p = self.ekf, self.params
+        if dt > p.options.max_gap:
+            ekf.bridge_gap(dt)
+            for leg in self.legs:
+                leg.reset()
+            return base_state(ekf, sample.gyro, self.R_bi, self.p_bi)
+
+        R_wb = ekf.R @ self.R_bi.T
+        w_b, up_b = self.R_bi @ (sample.gyro - ekf.gyro_bias), R_wb.T @ UP_W
+        vel_b = R_wb.T @ ekf.v - np.cross(w_b, self.p_bi)
+        radius = self.robot.foot_radius if p.rolling else 0.0
+        feet_i, roll_i, contact_std = {}, {}, {}
+        joints = (per_leg(self.chains, x) for x in (sample.q, sample.dq, self._torques(sample)))
+        for i, (leg, q, dq, tau) in enumerate(zip(self.legs, *joints, strict=True)):
+            if leg_ok is not None and not leg_ok[i]:
+                leg.lose()
+                self.slips[i] = False
+                continue
+            if self.contact_from == "tau":
+                force_b = leg.ground_force(q, dq, tau, p.options.gravity * up_b, dt)
+                leg.update(up_b @ force_b / self.weight, dt)
+            elif sample.foot_force is not None and self.contact_from == "foot_force":
+                leg.update(sample.foot_force[i] / self.weight, dt)
+            else:
+                leg.contact = sample.contact is not None and bool(sample.contact[i])
+            roll_b = rolling_velocity(leg.chain, q, dq, w_b, up_b, radius)
+            feet_i[i] = self.R_bi.T @ (foot_position(leg.chain, q) - radius * up_b - self.p_bi)
+            roll_i[i] = self.R_bi.T @ roll_b
+            speed = np.linalg.norm(slip_velocity(leg.chain, q, dq, w_b, vel_b, roll_b))
+            self.slips[i] = leg.contact and p.slip.enabled and speed > p.slip.speed
+            contact_std[i] = p.contact * (p.slip.inflation if self.slips[i] else 1.0)
+
+        cov_i = dict.fromkeys(feet_i, np.eye(3) * p.kinematics**2)
+        ekf.propagate(sample.gyro, sample.accel, dt, contact_std, roll_i)
+        for i in [i for i in ekf.feet if not self.legs[i].contact]:
+            ekf.remove_foot(i)
+        ekf.correct_feet(feet_i, cov_i)
+        for i in [i for i, leg in enumerate(self.legs) if leg.contact and i not in ekf.feet]:
+            ekf.add_foot(i, feet_i[i], cov_i[i])
+        return base_state(ekf, sample.gyro, self.R_bi, self.p_bi)
+
+    def _torques(self, sample: Sample) -> Array:
+        if sample.tau is not None:
+            return sample.tau
+        if sample.q_des is not None:
+            return pd_torques(self.robot, sample.q_des - sample.q, sample.dq)
+        return np.full(self.robot.num_joints, np.nan)

@@ -1,0 +1,96 @@
+"""Which feet are on the ground, and which of them slip, from joint torques alone.
+
+A leg obeys tau = tau_free - J' f: what its own motion and weight take, less what the ground force f on the foot gives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.parameters import ContactDetection
+from gait.reference.kinematics import Chain, foot_jacobian, foot_rate, foot_velocity, joint_torques
+from gait.robot import Robot
+
+SINGULAR = 1e-5
+"""Manipulability |det J|, m^3, of a leg stretched out so straight that torques tell no force."""
+
+
+def ground_force(jacobian: Array, tau: Array, tau_free: Array) -> Array:
+    """Force of the ground on the foot (3,): the f of J' f = tau_free - tau, or zero where the leg is singular."""
+    if np.prod(np.linalg.svd(jacobian, compute_uv=False)) <= SINGULAR or not np.isfinite(tau_free - tau).all():
+        return np.zeros(3)
+    return np.asarray(np.linalg.lstsq(jacobian.T, tau_free - tau, rcond=None)[0])
+
+
+def pd_torques(robot: Robot, tracking_error: Array, dq: Array) -> Array:
+    """What the PD loops of the joints make of the tracking error q_des - q (J,), where no torque is measured."""
+    return np.clip(robot.kp * tracking_error - robot.kd * dq, -robot.torque_limit, robot.torque_limit)
+
+
+def hysteresis(contact: bool, waiting: float, load: float, d: ContactDetection, dt: float) -> tuple[bool, float]:
+    """Contact of a foot and how long, s, its load has been on the other side of the threshold.
+
+    Args:
+        contact: of the last sample.
+        waiting: of the last sample.
+        load: normal force as a share of the robot's weight.
+        d: thresholds and dwell times.
+        dt: seconds since the last sample.
+    """
+    crossed = load < d.lift_off if contact else load > d.touch_down
+    waiting = waiting + dt if crossed else 0.0
+    dwell = d.lift_off_dwell if contact else d.touch_down_dwell
+    # Half a step of tolerance: stamps jitter, and a dwell of five samples must not become six.
+    if crossed and waiting > dwell - 0.5 * dt:
+        return not contact, 0.0
+    return contact, waiting
+
+
+def rolling_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, up_b: Array, radius: float) -> Array:
+    """How fast the contact point of a round foot moves along the ground (3,): r w_foot x up."""
+    return radius * np.cross(foot_rate(chain, q, dq, w_b), up_b)
+
+
+def slip_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, vel_b: Array, roll_b: Array) -> Array:
+    """Velocity of a foot over the ground (3,), given that of base_link: zero where it stands or rolls."""
+    return vel_b + foot_velocity(chain, q, dq, w_b) - roll_b
+
+
+class LegContact:
+    """Contact of one leg from sample to sample."""
+
+    def __init__(self, chain: Chain, detection: ContactDetection) -> None:
+        self.chain, self.detection = chain, detection
+        self.tau = np.zeros(len(chain.axes))
+        self.reset()
+
+    def reset(self) -> None:
+        """As after a gap: no contact and no past."""
+        self.waiting = 0.0
+        self.lose()
+
+    def lose(self) -> None:
+        """The encoders of this leg cannot be used: no contact, and no joint acceleration from here to the next sample.
+
+        The dwell so far is kept.
+        """
+        self.contact = False
+        self.dq: Array | None = None
+
+    def ground_force(self, q: Array, dq: Array, tau: Array, gravity_b: Array, dt: float) -> Array:
+        """Force of the ground (3,) in base_link, from torques and joint accelerations with the same low-pass."""
+        if self.dq is None:
+            share, self.ddq = 1.0, np.zeros_like(dq)
+        else:
+            share = 1.0 - np.exp(-dt / max(self.detection.smoothing, 1e-9))
+            self.ddq = self.ddq + share * ((dq - self.dq) / dt - self.ddq)
+        self.tau = np.where(np.isfinite(tau), self.tau + share * (tau - self.tau), self.tau)
+        self.dq = dq
+        tau_free = joint_torques(self.chain, q, dq, self.ddq, gravity_b)
+        return ground_force(foot_jacobian(self.chain, q), self.tau, tau_free)
+
+    def update(self, load: float, dt: float) -> None:
+        """Take the normal force as a share of the robot's weight."""
+        load = load if np.isfinite(load) else 0.0
+        self.contact, self.waiting = hysteresis(self.contact, self.waiting, load, self.detection, dt)
