@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from golden.inputs import SENSORS, Inputs
 
 import gait
@@ -19,8 +17,6 @@ from gait.export import save_c
 from gait.nets import Model
 from gait.robot import Robot
 
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-HERE = Path(__file__).parent
 STRICT = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wall", "-Wextra", "-pedantic", "-Werror")
 """Flags of the core that Python runs, and no warning."""
 NATIVE = (*STRICT, "-march=native")

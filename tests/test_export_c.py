@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 from c_export import (
@@ -17,7 +18,6 @@ from c_export import (
     Exported,
     differences,
     expected_of,
-    needs_gcc,
     rows_of,
     run_tool,
     source_of,
@@ -36,7 +36,7 @@ from gait.export.c import c_files, core_sources
 from gait.health import Health
 from gait.nets import Model
 
-pytestmark = needs_gcc
+pytestmark = needs.gcc
 ROOT = Path(__file__).parents[1]
 WITHOUT_TARGETS = {"gait": "gait-no-targets-0", "gait-legs": "gait-legs-kinematic-0"}
 RUBBISH = (np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 1e-300, 42.0)
@@ -160,7 +160,7 @@ def test_fast_math_is_refused(exported: Any, tmp_path: Path) -> None:
     assert done.returncode and "leave it out" in done.stderr
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is not installed")
+@needs.cpp
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
 @pytest.mark.parametrize("method", ["gait-legs", "iekf"])
 def test_the_header_is_one_of_cpp_too(method: str, standard: str, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_the_header_is_one_of_cpp_too(method: str, standard: str, tmp_path: Path
     assert "gait_init" not in run_tool("nm", "main.o", cwd=tmp_path)
 
 
-@pytest.mark.skipif(shutil.which("cmake") is None or shutil.which("g++") is None, reason="needs cmake and g++")
+@needs.cmake
 def test_the_example_in_cpp_runs(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/cpp", tmp_path / "cpp")
     assert main(["export", "gait-legs", "--format", "c", "--out", str(tmp_path / "cpp/gait_go1")]) == 0
@@ -180,7 +180,7 @@ def test_the_example_in_cpp_runs(tmp_path: Path) -> None:
     assert "vel_b" in run_tool("./build/estimate", cwd=tmp_path / "cpp")
 
 
-@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
+@needs.cmake
 def test_the_core_is_a_library_of_cmake(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.13)\nproject(mine LANGUAGES C)\n"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 import yaml
-from c_export import Exported, differences, expected_of, needs_gcc, rows_of, start_of
+from c_export import Exported, differences, expected_of, rows_of, start_of
 from golden.cases import inputs_of
 from golden.inputs import Inputs
 from net_samples import random_model
@@ -18,7 +19,7 @@ from gait import Estimator, Robot
 from gait.cli import main
 from gait.nets import Model
 
-pytestmark = needs_gcc
+pytestmark = needs.gcc
 VARIANTS: list[dict[str, Any]] = [
     {"correction": True},
     {"head_width": 0},

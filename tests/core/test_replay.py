@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
-from c_export import differences, expected_of, needs_gcc, run_tool, write_rows
+from c_export import differences, expected_of, run_tool, write_rows
 from golden.cases import inputs_of
 from golden.inputs import Inputs
 from golden.recorded import METHODS
@@ -27,21 +26,6 @@ FAULTS = (
 SAMPLES = 200
 
 
-def needs(*tools: str) -> pytest.MarkDecorator:
-    missing = [tool for tool in tools if shutil.which(tool) is None]
-    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
-
-
-@pytest.fixture(scope="module")
-def sanitizers(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skips where gcc has no libasan or libubsan."""
-    folder = tmp_path_factory.mktemp("asan")
-    (folder / "a.c").write_text("int main(void) { return 0; }\n")
-    done = subprocess.run(["gcc", *SANITIZED, "a.c", "-o", "a"], cwd=folder, capture_output=True, check=False)
-    if done.returncode:
-        pytest.skip("gcc has no libasan or libubsan")
-
-
 def found_in(folder: Path, method: str, inputs: Inputs, count: int | None = None) -> dict[str, float]:
     """How far states.bin is from what Python gives for the first samples."""
     expected = expected_of(Estimator.load(method=method, **inputs.load), inputs)
@@ -50,9 +34,10 @@ def found_in(folder: Path, method: str, inputs: Inputs, count: int | None = None
     return differences(states, {name: values[:rows] for name, values in expected.items()})
 
 
-@needs_gcc
+@needs.gcc
+@needs.sanitizers
 @pytest.mark.parametrize("method", METHODS)
-def test_sanitizers_find_nothing(method: str, tmp_path: Path, sanitizers: None) -> None:
+def test_sanitizers_find_nothing(method: str, tmp_path: Path) -> None:
     """Memory errors and undefined behaviour, in samples good and bad; and the health is that of Python."""
     save_c(method, tmp_path / "robot")
     run_tool("gcc", *FLAGS, *SANITIZED, "-I.", "robot.c", HERE / "replay.c", "-lm", "-o", "replay", cwd=tmp_path)
@@ -65,7 +50,7 @@ def test_sanitizers_find_nothing(method: str, tmp_path: Path, sanitizers: None) 
 
 
 @pytest.mark.slow
-@needs("aarch64-linux-gnu-gcc", "qemu-aarch64")
+@needs.arm64
 @pytest.mark.parametrize("method", ["gait-legs", "gait", "iekf"])
 def test_64_bit_arm_gives_what_python_gives(method: str, tmp_path: Path) -> None:
     inputs = inputs_of("clean")
@@ -79,7 +64,7 @@ def test_64_bit_arm_gives_what_python_gives(method: str, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@needs("arm-none-eabi-gcc", "qemu-system-arm")
+@needs.cortex_m
 @pytest.mark.parametrize(("method", "stack"), [("gait-legs", 4608), ("gait", 4608), ("iekf", 15360)])
 def test_a_cortex_m7_gives_what_python_gives(method: str, stack: int, tmp_path: Path) -> None:
     """Without an operating system; the stack is no deeper than docs/export.md says."""
