@@ -70,7 +70,7 @@ def _rest(values: dict[str, float]) -> str:
     if "gait.warm_start_s" in values:
         text = f"A fresh process has its first state after {values['gait.warm_start_s']:.1f} s"
         if "gait.cold_start_s" in values:
-            text += f", or after {values['gait.cold_start_s']:.0f} s where nothing is compiled yet (`gait warmup`)"
+            text += f", or after {values['gait.cold_start_s']:.0f} s where nothing is compiled yet"
         if "gait.memory_mb" in values:
             text += f", and has grown by {values['gait.memory_mb']:.0f} MB"
         texts.append(f"{text}.")

@@ -77,7 +77,7 @@ def _run(verb: str, args: list[str]) -> None:
 
     module = importlib.import_module(f"gait.commands.{verb}")
     options: Any = tyro.cli(
-        module.Options,
+        getattr(module, f"{verb.capitalize()}Options"),
         prog=f"gait {verb}",
         args=args,
         config=(tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName),

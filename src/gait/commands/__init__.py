@@ -27,7 +27,6 @@ VERBS: dict[str, str] = {
     "eval": "Compare a trajectory, or every method, with the truth in a log.",
     "export": "Write a network as ONNX, or with its filter as C.",
     "bench": "Measure what the documentation claims.",
-    "warmup": "Compile now, so that nothing waits for a compiler later.",
 }
 """Name and summary of each verb, in the order of the help."""
 

@@ -14,7 +14,7 @@ from gait.commands.bars import share_bar
 
 
 @dataclass(frozen=True)
-class Options(Common):
+class BenchOptions(Common):
     """Measure a part of the package.
 
     `tables`: the paper's tables and figures on the benchmark twin, with every method and seed that there are weights
@@ -45,7 +45,7 @@ class Options(Common):
     """For latency: time a start without compiled code as well, which takes a minute or more."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: BenchOptions) -> Outcome:
     """Run the study and say how it goes on the way."""
     talk = sys.stderr.isatty() and not options.json
     if options.what == "tables":
@@ -61,7 +61,7 @@ def run(options: Options) -> Outcome:
     return Outcome(rows, title="walking", next="gait sim --gait trot --render trot.gif")
 
 
-def _tables(options: Options, talk: bool) -> Outcome:
+def _tables(options: BenchOptions, talk: bool) -> Outcome:
     with share_bar(talk, "starting; the first time this compiles for a minute or more") as progress:
         from gait.bench.latency import latency_report
         from gait.bench.run_tables import course_settings, run_bench, verdict, write_bench
@@ -84,7 +84,7 @@ def _tables(options: Options, talk: bool) -> Outcome:
     )
 
 
-def _latency(options: Options, talk: bool) -> Outcome:
+def _latency(options: BenchOptions, talk: bool) -> Outcome:
     def say(line: str) -> None:
         # One line, written over and over.
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
@@ -96,4 +96,4 @@ def _latency(options: Options, talk: bool) -> Outcome:
     rows = latency_report(options.methods or None, options.seconds_per_rival, options.cold, say if talk else None)
     if talk:
         say("")
-    return Outcome(rows, title="one sample in, state out: median time", next="gait warmup")
+    return Outcome(rows, title="one sample in, state out: median time", next="gait bench tables --quick")

@@ -13,7 +13,7 @@ from gait.io.read_options import ReadOptions
 
 
 @dataclass(frozen=True)
-class Options(Common, ReadOptions):
+class ConvertOptions(Common, ReadOptions):
     """Write a log or a trajectory in the format that the new name ends with: .npz, .mcap, .csv or .tum."""
 
     input: Positional[Path]
@@ -30,7 +30,7 @@ class Options(Common, ReadOptions):
     """A longer pause (s) in a log to be resampled is an error."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: ConvertOptions) -> Outcome:
     """Read, change, write."""
     from gait.errors import GaitError
     from gait.io import format_for, open_any, read, save

@@ -16,7 +16,7 @@ ROWS = ("velocity_rmse", "re_pos_5s", "re_rot_5s", "step")
 
 
 @dataclass(frozen=True)
-class Options(Common):
+class DemoOptions(Common):
     """Estimate 20 s of a simulated Go1 with each method, compare with the truth and write a report with plots.
 
     The log is of the benchmark twin: a robot whose links, encoders, motors and IMU are all a little off, trotting on
@@ -27,7 +27,7 @@ class Options(Common):
     """Folder of the report, or its name if it ends in .html; runs/demo/STAMP by default."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: DemoOptions) -> Outcome:
     """Run every method on the sample."""
     show = sys.stderr.isatty() and not options.json
     with share_bar(show, "starting; the first run compiles, which takes about a minute") as progress:

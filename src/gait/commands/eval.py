@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options(Common):
+class EvalOptions(Common):
     """Compare a trajectory with the truth in a log, or run methods on logs with truth and compare those.
 
     `gait eval LOG TRAJECTORY` prints every metric of one estimate. `gait eval LOG... --methods all` runs the
@@ -46,7 +46,7 @@ class Options(Common):
     """A longer pause in the truth (s) is an error."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: EvalOptions) -> Outcome:
     """Judge one trajectory, or methods."""
     if options.methods:
         return _methods(options)
@@ -61,7 +61,7 @@ def run(options: Options) -> Outcome:
     return _trajectory(options, options.others[0])
 
 
-def _trajectory(options: Options, path: Path) -> Outcome:
+def _trajectory(options: EvalOptions, path: Path) -> Outcome:
     from gait.io import open_any, open_trajectory
     from gait.log.log import Log
     from gait.metrics import summary
@@ -79,7 +79,7 @@ def _trajectory(options: Options, path: Path) -> Outcome:
     return Outcome(rows, title=f"{path} against {options.truth}", next=_next(options, path))
 
 
-def _next(options: Options, path: Path) -> str:
+def _next(options: EvalOptions, path: Path) -> str:
     """Poses for other tools; where they came from such a file, the drift without the help of an alignment."""
     truth, estimate = (shlex.quote(str(one)) for one in (options.truth, path))
     if path.suffix.lower() not in (".tum", ".txt"):
@@ -88,7 +88,7 @@ def _next(options: Options, path: Path) -> str:
     return f"gait eval {truth} {estimate} --alignment {other}"
 
 
-def _methods(options: Options) -> Outcome:
+def _methods(options: EvalOptions) -> Outcome:
     if options.alignment != "yaw" or options.seconds != 5.0:
         raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
     show = sys.stderr.isatty() and not options.json

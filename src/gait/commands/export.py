@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options(Common):
+class ExportOptions(Common):
     """Write one step of a network as an ONNX graph, or network and filter as one C file and its header."""
 
     model: Positional[str]
@@ -33,7 +33,7 @@ class Options(Common):
     robot of the model."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: ExportOptions) -> Outcome:
     """Read the model and write its other form."""
     from gait.nets.cost import folded_multiply_adds
     from gait.nets.model import load_model
@@ -54,7 +54,7 @@ def run(options: Options) -> Outcome:
     return _c(options, model, rows)
 
 
-def _onnx(options: Options, model: Model, rows: list[Row]) -> Outcome:
+def _onnx(options: ExportOptions, model: Model, rows: list[Row]) -> Outcome:
     from gait.export.onnx import save_onnx
 
     out = options.out or Path(f"{Path(options.model).stem}.onnx")
@@ -71,7 +71,7 @@ def _onnx(options: Options, model: Model, rows: list[Row]) -> Outcome:
     return Outcome(rows, title=f"{options.model} as ONNX", wrote=out, next=f"python -c {shlex.quote(code)}")
 
 
-def _c(options: Options, model: Model, rows: list[Row]) -> Outcome:
+def _c(options: ExportOptions, model: Model, rows: list[Row]) -> Outcome:
     from gait.export.c import save_c
     from gait.robot import Robot
 

@@ -16,7 +16,7 @@ from gait.io.read_options import ReadOptions, given_words
 
 
 @dataclass(frozen=True)
-class Options(Common, ReadOptions):
+class InfoOptions(Common, ReadOptions):
     """Show what is in a log, trajectory or model; without a path, what a bug report needs.
 
     Of a log: what was guessed in reading it, what the estimator uses, and whether gravity, gyro, joints and truth look
@@ -29,7 +29,7 @@ class Options(Common, ReadOptions):
     """A log (npz, ROS bag, MCAP, CSV, HDF5), a trajectory (npz, csv, tum), or a model (its name, or safetensors)."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: InfoOptions) -> Outcome:
     """Describe the file or the installation."""
     from gait.report import describe
 

@@ -25,7 +25,7 @@ NONE = "none"
 
 
 @dataclass(frozen=True)
-class Options(Common):
+class LiveOptions(Common):
     """Estimate a robot that runs: from ROS 2 topics, a Go2, a Go1, or a log that is played again; see docs/live.md.
 
     Odometry and tf go to DDS, where ROS 2 sees them as /odom and /tf. Keep the robot still for the first moment. Ctrl-C
@@ -75,7 +75,7 @@ class Options(Common):
     """Print a line every so many seconds, instead of one that changes."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: LiveOptions) -> Outcome:
     """Set up, run until told to stop, and say how it went."""
     if options.view is not None and len(options.view) > 1:
         raise GaitError("--view takes one file: give the source before it, as in gait live ros --view run.rrd")
@@ -111,7 +111,7 @@ def run(options: Options) -> Outcome:
 class _Parts:
     """All that a session needs, and its end."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: LiveOptions) -> None:
         from gait.estimator import Estimator
 
         self.options, self.notes = options, list[str]()

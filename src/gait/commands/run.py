@@ -51,7 +51,7 @@ AT_REST = (
 
 
 @dataclass(frozen=True)
-class Options(Common, ReadOptions):
+class RunOptions(Common, ReadOptions):
     """Estimate a log: a table, the trajectory as TUM, CSV and MCAP, and a report with plots; see docs/run.md.
 
     The format of the log is guessed; accuracy is told where the log has the truth.
@@ -71,7 +71,7 @@ class Options(Common, ReadOptions):
     """Show the robot in Rerun; with the name of an .rrd file, write that instead."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: RunOptions) -> Outcome:
     """Read, estimate, write, and say how good it is."""
     if options.view is not None and len(options.view) > 1:
         raise GaitError("--view takes one file: give the log before it, as in gait run LOG --view run.rrd")
@@ -80,7 +80,7 @@ def run(options: Options) -> Outcome:
         return _run(options, progress)
 
 
-def _run(options: Options, progress: Callable[[str, float], None]) -> Outcome:
+def _run(options: RunOptions, progress: Callable[[str, float], None]) -> Outcome:
     from gait.io import read
     from gait.io.result_folder import whole_folder
 
@@ -130,7 +130,7 @@ class _Run:
         return self.start == "gravity" and not self.log.has_truth
 
 
-def _estimate(options: Options, log: Log) -> tuple[_Run, View | None]:
+def _estimate(options: RunOptions, log: Log) -> tuple[_Run, View | None]:
     """Estimate, and open the view first: whoever lacks it shall not wait for the rest."""
     import time
 
@@ -227,7 +227,9 @@ def _table(rows: list[Row], title: str, method: str) -> Table:
     return Table("run", title, "", ("",), (method,), tuple(lines), best="")
 
 
-def _write(options: Options, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]) -> None:
+def _write(
+    options: RunOptions, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]
+) -> None:
     """All files of the run."""
     import json
 

@@ -27,7 +27,7 @@ STARTING = "starting; the first time this compiles for about half a minute"
 
 
 @dataclass(frozen=True)
-class Options(Common, CollectConfig):
+class SimOptions(Common, CollectConfig):
     """Simulate a walking robot: one Log file an episode and an index, or a picture; see docs/simulator.md.
 
     A folder that holds part of the collection is completed. The files do not depend on --workers.
@@ -57,7 +57,7 @@ class Options(Common, CollectConfig):
             raise GaitError(f"speed must lie between 0.05 and 4, got {self.speed:g}")
 
 
-def run(options: Options) -> Outcome:
+def run(options: SimOptions) -> Outcome:
     """Draw, collect, or both."""
     config = CollectConfig(**{field.name: getattr(options, field.name) for field in fields(CollectConfig)})
     show = sys.stderr.isatty() and not options.json
@@ -101,7 +101,7 @@ def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list
     return [*rows, Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else rows
 
 
-def _draw(config: CollectConfig, options: Options, path: Path, show: bool) -> list[Row]:
+def _draw(config: CollectConfig, options: SimOptions, path: Path, show: bool) -> list[Row]:
     from gait.sim.collect import Progress, draw_episode, episode_feedback
     from gait.sim.render import RenderConfig, check_path, frames, save
 

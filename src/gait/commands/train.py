@@ -26,7 +26,7 @@ ROOT = Path("runs/train")
 
 
 @dataclass(frozen=True)
-class RunOptions(Common):
+class _TrainRun(Common):
     """Train a network; see docs/training.md. Values come from the defaults, then --config, then the command line."""
 
     config: Path | None = None
@@ -67,8 +67,8 @@ def _optional_fields() -> list[tuple[str, Any, Any]]:
     return options
 
 
-Options = make_dataclass("Options", _optional_fields(), bases=(RunOptions,), frozen=True)
-Options.__doc__ = RunOptions.__doc__
+TrainOptions = make_dataclass("TrainOptions", _optional_fields(), bases=(_TrainRun,), frozen=True)
+TrainOptions.__doc__ = _TrainRun.__doc__
 
 
 def run(options: Any) -> Outcome:
