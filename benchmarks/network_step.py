@@ -18,7 +18,8 @@ from gait.bench.timing import medians
 from gait.nets.build import network_of
 from gait.nets.fold import FoldedStep
 from gait.nets.model import Model
-from gait.report.rows import Row, rows_to_json, rows_to_table
+from gait.report.table_text import rows_to_table
+from gait.rows import Row, rows_to_json
 from gait.runtime.network import network_step, new_memory, pack
 from gait.runtime.network_numpy import NumpyNetwork
 

@@ -19,7 +19,7 @@ from gait.bench.walk_charts import running_rms
 from gait.report.chart import COLOURS, Chart, Panel, Series, Shade, colours_of
 from gait.report.chart_parts import MOST_POINTS, line, path, pooled, shade, thin, window
 from gait.report.draw import DPI, draw, stretches
-from gait.report.rows import Row
+from gait.rows import Row
 
 RATE, SECONDS = 100, 8.0
 TROT = "trot on all terrains"

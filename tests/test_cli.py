@@ -20,7 +20,8 @@ from gait import commands as verbs
 from gait.cli import main
 from gait.io import open_log, open_trajectory
 from gait.report import describe
-from gait.report.rows import Row, format_value, rows_to_json
+from gait.report.table_text import format_value
+from gait.rows import Row, rows_to_json
 
 
 def run(*args: object, **more: object) -> subprocess.CompletedProcess[str]:

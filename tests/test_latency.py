@@ -20,7 +20,7 @@ from gait.bench.timing import AWAKE, PERIOD, Burst, burst_medians, burst_of, med
 from gait.bench.torch_step import torch_step
 from gait.cli import main
 from gait.nets.build import network_of
-from gait.report.rows import Row
+from gait.rows import Row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

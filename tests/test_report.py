@@ -15,8 +15,8 @@ from gait.errors import GaitError
 from gait.report.chart import Chart, Panel, Series, Shade
 from gait.report.html import report, write_report
 from gait.report.plots import numbers, plot
-from gait.report.rows import Row
 from gait.report.table import Cell, Line, Table
+from gait.rows import Row
 
 EVIL = '<script>alert("x")</script> & <b>'
 T = np.linspace(0.0, 10.0, 200)

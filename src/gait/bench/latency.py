@@ -36,7 +36,7 @@ from gait.log.log import Log
 from gait.log.sample import Sample
 from gait.nets.model import Model, load_model, model_names
 from gait.parameters import BASELINES
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.samples import SAMPLE
 
 BURST = 0.002

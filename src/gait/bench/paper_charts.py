@@ -26,7 +26,7 @@ from gait.report.chart_parts import (
     traces_of,
     window,
 )
-from gait.report.rows import Row
+from gait.rows import Row
 
 __all__ = ["paper_charts", "walk_charts"]
 

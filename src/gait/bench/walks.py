@@ -18,8 +18,8 @@ from gait.estimator import METHODS, Estimator
 from gait.log.log import MAX_GAP, Log
 from gait.metrics import mean_std
 from gait.report.chart import Chart
-from gait.report.rows import Row
 from gait.report.table import Cell, Line, Table
+from gait.rows import Row
 
 FIGURES: dict[str, tuple[str, str]] = {
     "velocity_rmse": ("velocity", "m/s"),

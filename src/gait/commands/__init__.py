@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gait.report.rows import Row
+from gait.rows import Row
 
 if TYPE_CHECKING:
     from gait.report.table import Table

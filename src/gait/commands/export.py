@@ -12,7 +12,7 @@ from tyro.conf import Positional
 
 from gait.commands import Common, Outcome
 from gait.errors import GaitError
-from gait.report.rows import Row
+from gait.rows import Row
 
 if TYPE_CHECKING:
     from gait.nets.model import Model

@@ -214,7 +214,7 @@ class _Parts:
     def outcome(self, monitor: object) -> Outcome:
         """How it went."""
         from gait.live.monitor import Monitor
-        from gait.report.rows import Row
+        from gait.rows import Row
 
         assert isinstance(monitor, Monitor)
         rows = [*monitor.rows(), Row("dropped", self._odometry.dropped, "-")]

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gait.log.log import Log
     from gait.log.trajectory import Trajectory
     from gait.report.rerun_view import View
-    from gait.report.rows import Row
     from gait.report.table import Table
+    from gait.rows import Row
 
 WINDOW = 5.0
 """Seconds of the relative error."""
@@ -190,7 +190,7 @@ def _rows(done: _Run) -> list[Row]:
     import numpy as np
 
     from gait.metrics import path_length, summary
-    from gait.report.rows import Row
+    from gait.rows import Row
 
     log, trajectory = done.log, done.trajectory
     rows = [Row("duration", log.duration, "s"), Row("samples", len(log), "-"), Row("rate", log.rate, "Hz")]
@@ -235,8 +235,8 @@ def _write(
 
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation
-    from gait.report.rows import Row, rows_to_json
     from gait.report.run_report import write_run_report
+    from gait.rows import Row, rows_to_json
 
     trajectory = done.trajectory
     progress("writing trajectory.csv", 0.3)

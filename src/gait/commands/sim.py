@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Optional
 from gait.commands import Common, Outcome
 from gait.commands.bars import status
 from gait.errors import GaitError
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.sim.plan import CollectConfig
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import tyro
 
 from gait.commands import Common, Outcome
 from gait.errors import GaitError, need_extra
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.train.config import FIELDS, TrainConfig, config_of, read_config
 
 if TYPE_CHECKING:

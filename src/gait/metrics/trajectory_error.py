@@ -27,7 +27,7 @@ from gait.metrics.align import (
     turn_about_z,
 )
 from gait.quaternions import rotate
-from gait.report.rows import Row
+from gait.rows import Row
 
 Index: TypeAlias = npt.NDArray[np.intp]
 

@@ -17,7 +17,7 @@ from gait.health import Health
 from gait.log.log import Log
 from gait.log.record import Record
 from gait.log.trajectory import Trajectory
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.samples import SAMPLE
 
 if TYPE_CHECKING:

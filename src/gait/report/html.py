@@ -13,8 +13,9 @@ from gait.io.atomic import atomic_path
 from gait.report import table_text as render
 from gait.report.chart import Chart
 from gait.report.plots import plot
-from gait.report.rows import Row, format_value
 from gait.report.table import Line, Table
+from gait.report.table_text import format_value
+from gait.rows import Row
 
 _HERE = Path(__file__).parent
 

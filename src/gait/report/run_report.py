@@ -18,7 +18,7 @@ from gait.log.trajectory import Trajectory
 from gait.report.chart import Chart, Panel, Series
 from gait.report.chart_parts import AXES, TIME, attention_panels, belief_chart, line, path, window
 from gait.report.html import write_report
-from gait.report.rows import Row
+from gait.rows import Row
 
 
 def write_run_report(

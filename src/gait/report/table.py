@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from gait.report.rows import Row
+from gait.rows import Row
 
 
 @dataclass(frozen=True)

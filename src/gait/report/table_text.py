@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv as csv_format
 import io
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gait.report.table import Line, Table
+from gait.rows import Row
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -66,6 +68,31 @@ def labels(table: Table, line: Line) -> list[str]:
     if len({one.unit for one in table.lines}) > 1:
         words[0] = words[0] if line.unit == "-" else f"{words[0]}, {line.unit}"
     return words
+
+
+def format_value(value: float | int | str) -> str:
+    """A value for people: numbers with five significant digits, whole numbers and large ones in full."""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "n/a"
+    return f"{value:.3f}" if 1e5 <= abs(value) < 1e15 else f"{value:.5g}"
+
+
+def rows_to_table(rows: Iterable[Row]) -> RichTable:
+    """Rows of name, value and unit for a terminal."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    table.add_column("value", justify="right", overflow="fold")
+    table.add_column("unit", no_wrap=True)
+    for row in rows:
+        # Text, not markup: a name with brackets in it is printed as it is.
+        table.add_row(Text(row.name), Text(format_value(row.value)), Text(row.unit if row.unit != "-" else ""))
+    return table
 
 
 def terminal(table: Table) -> RichTable:
