@@ -18,7 +18,7 @@ from gait.bench.study import Study, Trace
 from gait.bench.walk_charts import running_rms
 from gait.report.chart import COLOURS, Chart, Panel, Series, Shade, colours_of
 from gait.report.chart_parts import MOST_POINTS, line, path, pooled, shade, thin, window
-from gait.report.draw import DPI, draw, stretches
+from gait.report.draw import DPI, draw
 from gait.rows import Row
 
 RATE, SECONDS = 100, 8.0
@@ -184,7 +184,7 @@ def test_the_attention_on_a_leg_stands_before_the_contacts_of_that_leg(study: St
 def held(dark: Shade, x: object) -> np.ndarray:
     """Whether each place lies in a shaded stretch."""
     at = np.asarray(x, dtype=float)
-    return np.any([(at >= a - 1e-9) & (at < b - 1e-9) for a, b in stretches(dark)], axis=0)
+    return np.any([(at >= a - 1e-9) & (at < b - 1e-9) for a, b in dark.intervals()], axis=0)
 
 
 def test_flight_is_where_no_foot_stands(study: Study) -> None:
@@ -330,11 +330,11 @@ def test_shades_keep_every_stretch_however_short() -> None:
     on = rng.random(5000) < 0.02
     on[100], on[99], on[101] = True, False, False
     x = np.arange(5000.0)
-    whole, short = stretches(Shade("a", x, on)), stretches(shade("a", x, on))
+    whole, short = Shade("a", x, on).intervals(), shade("a", x, on).intervals()
     assert short == whole and (100.0, 101.0) in short
     assert len(shade("a", x, on).x) < 500
-    assert stretches(shade("a", x, np.ones(5000, dtype=bool))) == [(0.0, 4999.0)]
-    assert stretches(shade("a", x, np.zeros(5000, dtype=bool))) == []
+    assert shade("a", x, np.ones(5000, dtype=bool)).intervals() == [(0.0, 4999.0)]
+    assert shade("a", x, np.zeros(5000, dtype=bool)).intervals() == []
 
 
 def test_small_helpers() -> None:
