@@ -16,7 +16,7 @@ from gait.errors import GaitError
 from gait.report.chart import Chart, Panel, Series, Shade
 from gait.report.html import report, write_report
 from gait.report.plots import plot
-from gait.report.table import Cell, Line, Table
+from gait.report.table import Cell, Table, TableLine
 from gait.rows import Row
 
 EVIL = '<script>alert("x")</script> & <b>'
@@ -25,9 +25,9 @@ METHODS = ("gait", "nmn", "iekf")
 
 
 def make_table() -> Table:
-    def line(name: str, *means: float) -> Line:
+    def line(name: str, *means: float) -> TableLine:
         cells = {m: Cell(mean, 0.01, 0.5) for m, mean in zip(METHODS, means, strict=False)}
-        return Line((name, "full"), (name, "full"), "m/s", cells)
+        return TableLine((name, "full"), (name, "full"), "m/s", cells)
 
     lines = (line("rubber", 0.3, 0.1, 0.2), line("debris", 0.15, 0.9, 0.25), line("slippery", 0.05, 0.2))
     return Table("table1", f"Table I {EVIL}", f"Note {EVIL}", ("terrain", "split"), METHODS, lines)

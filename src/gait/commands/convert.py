@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome
+from gait.commands import Common, Outcome, quote
 from gait.io.read_options import ReadOptions
 
 
@@ -19,7 +18,7 @@ class ConvertOptions(Common, ReadOptions):
     input: Positional[Path]
     """A log (npz, ROS bag, MCAP, CSV, HDF5) or a trajectory (npz, csv, tum)."""
     output: Positional[Path]
-    """The file to write. TUM holds poses only; of a log, those of its truth."""
+    """The file to write. TUM holds poses only; of a log, those of its ground truth."""
     start: float | None = None
     """Leave out the rows of a log before this time (s)."""
     end: float | None = None
@@ -57,5 +56,5 @@ def run(options: ConvertOptions) -> Outcome:
         title=f"{record.KIND} {options.output}",
         notes=[f"- {note}" for note in found.notes],
         wrote=options.output,
-        next=f"gait info {shlex.quote(str(options.output))}",
+        next=f"gait info {quote(options.output)}",
     )

@@ -1,4 +1,4 @@
-"""`gait export`: a model for programs that are not Python."""
+"""`gait export`: a model for programs in other languages."""
 
 from __future__ import annotations
 
@@ -61,12 +61,9 @@ def _onnx(options: ExportOptions, model: Model, rows: list[Row]) -> Outcome:
     if out.suffix != ".onnx":
         raise GaitError(f"{out} does not end in .onnx: rename it, or ask for --format c")
     graph = save_onnx(model, out).graph
-    rows += [
-        Row("graph_inputs", len(graph.input), "-"),
-        Row("graph_outputs", len(graph.output), "-"),
-        Row("graph_nodes", len(graph.node), "-"),
-        Row("size", out.stat().st_size, "B"),
-    ]
+    counts = {"inputs": graph.input, "outputs": graph.output, "nodes": graph.node}
+    rows += [Row(f"graph_{name}", len(some), "-") for name, some in counts.items()]
+    rows.append(Row("size", out.stat().st_size, "B"))
     code = f"import onnxruntime as o; print([i.name for i in o.InferenceSession({json.dumps(str(out))}).get_inputs()])"
     return Outcome(rows, title=f"{options.model} as ONNX", wrote=out, next=f"python -c {shlex.quote(code)}")
 

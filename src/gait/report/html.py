@@ -13,7 +13,7 @@ from gait.io.atomic import atomic_path
 from gait.report import table_text as render
 from gait.report.chart import Chart
 from gait.report.plots import plot
-from gait.report.table import Line, Table
+from gait.report.table import Table, TableLine
 from gait.report.table_text import format_value
 from gait.rows import Row
 
@@ -96,7 +96,7 @@ def _head(words: str, more: str) -> str:
     return f'<th scope="col"{more}><button type="button">{_text(words)}</button></th>'
 
 
-def _cells(table: Table, line: Line) -> Iterable[str]:
+def _cells(table: Table, line: TableLine) -> Iterable[str]:
     for word in render.labels(table, line):
         yield f'<th scope="row">{_text(word)}</th>'
     for column in table.columns:

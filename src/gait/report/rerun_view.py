@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError, need_extra
-from gait.estimator import Details, State
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.report.walk_charts import vel_b_std
 from gait.robot import Robot
 from gait.robot.skeleton import skeleton
+
+if TYPE_CHECKING:
+    from gait.estimator import Details, State
 
 SUFFIX = ".rrd"
 EXTRA = "view"
@@ -163,9 +166,7 @@ class View:
         def send(entity: str, values: Array) -> None:
             self._rec.send_columns(entity, [when], self._rr.Scalars.columns(scalars=values[rows]))
 
-        std = None
-        if trajectory.vel_cov is not None:
-            std = np.sqrt(np.maximum(np.einsum("nii->ni", trajectory.vel_cov), 0.0))
+        std = None if trajectory.vel_cov is None else vel_b_std(trajectory)
         for i, axis in enumerate(AXES):
             send(f"velocity/{axis}/estimate", trajectory.vel_b[:, i])
             if std is not None:

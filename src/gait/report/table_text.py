@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gait.report.table import Line, Table
+from gait.report.table import Table, TableLine
 from gait.rows import Row
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def header(table: Table, column: str) -> str:
     return f"{table.labels.get(column, column)}{'' if unit == '-' else f', {unit}'}"
 
 
-def parts(table: Table, line: Line, column: str) -> tuple[str, str, str, str]:
+def parts(table: Table, line: TableLine, column: str) -> tuple[str, str, str, str]:
     """Mean, spread, share over the best and the paper's figure of one cell as text; empty where there is none."""
     cell, unit = line.cells.get(column), table.unit(line, column)
     if cell is None:
@@ -62,7 +62,7 @@ def title(table: Table) -> str:
     return f"{table.title}, {only}" if only else table.title
 
 
-def labels(table: Table, line: Line) -> list[str]:
+def labels(table: Table, line: TableLine) -> list[str]:
     """The words before the numbers, with the unit where lines differ in it."""
     words = list(line.labels)
     if len({one.unit for one in table.lines}) > 1:
