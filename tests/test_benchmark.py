@@ -247,8 +247,8 @@ TABLE = Table(
     ("where",),
     ("a", "b", "c"),
     (
-        TableLine(("x_1",), ("x_1",), "m/s", {"a": Cell(0.2, 0.01), "b": Cell(0.1, paper=0.3), "c": Cell(0.4)}),
-        TableLine(("y",), ("y",), "m/s", {"a": Cell(0.5), "c": Cell(12.0)}),
+        TableLine(("x_1",), {"a": Cell(0.2, 0.01), "b": Cell(0.1, paper=0.3), "c": Cell(0.4)}, "m/s"),
+        TableLine(("y",), {"a": Cell(0.5), "c": Cell(12.0)}, "m/s"),
     ),
 )
 

@@ -27,7 +27,7 @@ METHODS = ("gait", "nmn", "iekf")
 def make_table() -> Table:
     def line(name: str, *means: float) -> TableLine:
         cells = {m: Cell(mean, 0.01, 0.5) for m, mean in zip(METHODS, means, strict=False)}
-        return TableLine((name, "full"), (name, "full"), "m/s", cells)
+        return TableLine((name, "full"), cells, "m/s")
 
     lines = (line("rubber", 0.3, 0.1, 0.2), line("debris", 0.15, 0.9, 0.25), line("slippery", 0.05, 0.2))
     return Table("table1", f"Table I {EVIL}", f"Note {EVIL}", ("terrain", "split"), METHODS, lines)

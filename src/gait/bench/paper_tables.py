@@ -86,7 +86,7 @@ def _velocity_table(study: Study, plan: _Plan, after: str) -> Table:
                     cells[method] = _cell(values, name, *keys, method)
             if cells:
                 label = f"{course} (unseen)" if course in UNSEEN else course
-                lines.append(TableLine(keys, (label, *keys[1:]), "m/s", cells))
+                lines.append(TableLine(keys, cells, "m/s", (label, *keys[1:])))
     note = _FILTER_NOTE if after else _NETWORK_NOTE
     return Table(name, f"{plan.title}{what}{plan.more}", note, plan.heads, methods, tuple(lines))
 
@@ -107,7 +107,7 @@ def _table3(study: Study) -> Table:
                 seen.append(method)
         if cells:
             labels = (gaits.replace("-", " + "), " + ".join(tests))
-            lines.append(TableLine((gaits,), labels, "m/s", cells))
+            lines.append(TableLine((gaits,), cells, "m/s", labels))
     methods = tuple(method for method in study.methods if method in seen)
     note = "As Table I; one seed each unless there is more. Gaits that were tested count equally."
     return Table(
@@ -135,10 +135,10 @@ def _table4(study: Study) -> Table:
                     cells[method] = Cell(total.mean, total.std, paper)
                     pooled[method].append(total)
             if cells:
-                lines.append(TableLine((metric, terrain), (METRIC_NAMES[metric], terrain), unit, cells))
+                lines.append(TableLine((metric, terrain), cells, unit, (METRIC_NAMES[metric], terrain)))
         if len(terrains) > 1 and any(pooled.values()):
             cells = {method: _mean_cell(parts, metric, method) for method, parts in pooled.items() if parts}
-            lines.append(TableLine((metric, "mean"), (METRIC_NAMES[metric], "mean"), unit, cells))
+            lines.append(TableLine((metric, "mean"), cells, unit, (METRIC_NAMES[metric], "mean")))
     note = (
         "Absolute error after alignment in position and heading, relative error over 5 s (Zhang and Scaramuzza 2018);"
         " mean (standard deviation) over the samples or windows of all runs and seeds. Mean: terrains count the same."

@@ -29,7 +29,7 @@ def merit_table(study: Study) -> Table:
             sum(walk.falls for walk in walks),
         )
         cells = {name: Cell(float(value)) for name, value in zip(_MERITS, figures, strict=True)}
-        lines.append(TableLine((course,), (course,), "", cells))
+        lines.append(TableLine((course,), cells))
     note = (
         "Falls were replaced by the next draw. A slip is a foot that the contact estimator holds for standing and that"
         " moves faster than 0.5 m/s; in flight no foot touches the ground."
@@ -50,11 +50,11 @@ def cost_table(study: Study) -> Table:
         a = load_model(METHODS[method].tabled).architecture
         ratio = Cell(multiply_adds(a) / multiply_adds(ours), paper={"nmn": 3.3}.get(method))
         figures = (Cell(parameters(a)), Cell(multiply_adds(a)), ratio, Cell(folded_multiply_adds(a)))
-        lines.append(TableLine((method,), (method,), "", dict(zip(_COST, figures, strict=True))))
+        lines.append(TableLine((method,), dict(zip(_COST, figures, strict=True))))
         if method == "gait":
             count = self_attention_multiply_adds(a)
             cells = {"multiply_adds": Cell(count), "to_gait": Cell(count / multiply_adds(a), paper=2.8)}
-            lines.append(TableLine(("self_attention",), ("self-attention instead",), "", cells))
+            lines.append(TableLine(("self_attention",), cells, "", ("self-attention instead",)))
     note = "Multiply-adds of one step, counted from the architecture; folded is what the estimator really computes."
     labels = {"multiply_adds": "multiply-adds", "to_gait": "relative to gait"}
     return Table("cost", "What a step costs", note, ("network",), tuple(_COST), tuple(lines), "", _COST, labels)
@@ -72,7 +72,7 @@ def calibration_table(study: Study) -> Table:
             figures = (*network, *fused, np.mean([one.nees for one in scores]))
             known = {name: float(value) for name, value in zip(_CALIBRATION, figures, strict=True)}
             cells = {name: Cell(value) for name, value in known.items() if np.isfinite(value)}
-            lines.append(TableLine((course, method), (course, method), "", cells))
+            lines.append(TableLine((course, method), cells))
     note = (
         "Share of the components of the velocity error within one and within two predicted standard deviations (0.68"
         " and 0.95 would be honest), of the network and of the filter; and the filter's normalised squared error (3"

@@ -84,10 +84,7 @@ def difference_table(found: Sequence[Difference]) -> Table:
     """The paired differences as a table."""
     units = {"difference": "m/s", "low": "m/s", "high": "m/s"}
     lines = tuple(
-        TableLine(
-            (one.course, one.rival), (one.course, one.rival), "", {name: Cell(getattr(one, name)) for name in units}
-        )
-        for one in found
+        TableLine((one.course, one.rival), {name: Cell(getattr(one, name)) for name in units}) for one in found
     )
     note = (
         f"Velocity error of the rival minus that of {OURS}: positive if {OURS} is better. Low and high are the ends of"

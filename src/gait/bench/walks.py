@@ -123,8 +123,8 @@ def log_table(study: Study) -> Table:
         (name,), (label,) = mean.keys, mean.labels
         for log in study.courses:
             cells = {one.method: Cell(figures(one)[name]) for one in study.scores if one.course == log}
-            lines.append(TableLine((name, log), (label, log), mean.unit, cells))
-        lines.append(TableLine((name, "mean"), (label, "mean"), mean.unit, mean.cells))
+            lines.append(TableLine((name, log), cells, mean.unit, (label, log)))
+        lines.append(TableLine((name, "mean"), mean.cells, mean.unit, (label, "mean")))
     note = "As above, log by log; the mean with its standard deviation over logs."
     return replace(table, name="logs", note=note, heads=("figure", "log"), lines=tuple(lines))
 

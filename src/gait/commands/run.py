@@ -211,7 +211,7 @@ def _table(rows: list[Row], title: str, method: str) -> Table:
 
     values = {row.name: row for row in rows}
     lines = [
-        TableLine((name,), (label,), "share" if values[name].unit == "-" else values[name].unit, {method: Cell(value)})
+        TableLine((name,), {method: Cell(value)}, "share" if values[name].unit == "-" else values[name].unit, (label,))
         for name, label in SHOWN.items()
         if name in values and isinstance(value := values[name].value, float)
     ]

@@ -99,20 +99,11 @@ def _head(words: str, more: str) -> str:
 def _cells(table: Table, line: TableLine) -> Iterable[str]:
     for word in render.labels(table, line):
         yield f'<th scope="row">{_text(word)}</th>'
-    for column in table.columns:
-        mean, std, over, paper = render.parts(table, line, column)
-        if not mean:
-            yield '<td class="number" data-value=""></td>'
-            continue
-        rank = table.rank(line, column)
-        tag = {0: "b", 1: "u"}.get(-1 if rank is None else rank)
-        words = [f"<{tag}>{_text(mean)}</{tag}>" if tag else _text(mean)]
-        words += [f"<small>{_text(word)}</small>" for word in (std, over) if word]
-        if paper:
-            words.append(f'<span class="paper">paper {_text(paper)}</span>')
-        value = line.cells[column].mean
-        number = repr(float(value)) if value == value else ""
-        yield f'<td class="number" data-value="{number}">{" ".join(words)}</td>'
+    for column, cell in zip(table.columns, render.cell_texts(table, line), strict=True):
+        value = line.cells[column].mean if cell.mean else float("nan")
+        std, over = (text and f"<small>{text}</small>" for text in (cell.std, cell.over))
+        words = cell._replace(std=std, over=over).joined("<b>{}</b>", "<u>{}</u>", '<span class="paper">paper {}</span>')
+        yield f'<td class="number" data-value="{float(value) if value == value else ""}">{words}</td>'
 
 
 def _figure(chart: Chart) -> str:

@@ -37,9 +37,7 @@ Figures = Mapping[str, Mapping[str, Cell]]
 def method_table(found: Figures, columns: Sequence[str] = WIDE, title: str = "Methods", note: str = NOTE) -> Table:
     """A line for each method; columns that some method lacks are left out."""
     there = tuple(name for name in columns if all(name in cells for cells in found.values()))
-    lines = tuple(
-        TableLine((method,), (method,), "", {name: cells[name] for name in there}) for method, cells in found.items()
-    )
+    lines = tuple(TableLine((method,), {name: cells[name] for name in there}) for method, cells in found.items())
     labels = {name: label for name, (label, _) in FIGURES.items()}
     units = {name: unit for name, (_, unit) in FIGURES.items()}
     return Table("methods", title, note, ("method",), there, lines, "column", units, labels, UNRANKED)
@@ -51,5 +49,5 @@ def figure_table(found: Figures, title: str) -> Table:
     for name in WIDE:
         label, unit = FIGURES[name]
         if cells := {method: some[name] for method, some in found.items() if name in some}:
-            lines.append(TableLine((name,), (label,), "share" if unit == "-" else unit, cells))
+            lines.append(TableLine((name,), cells, "share" if unit == "-" else unit, (label,)))
     return Table("means", title, NOTE, ("rms error",), tuple(found), tuple(lines), unranked=UNRANKED)

@@ -1,4 +1,4 @@
-"""A table as data: `render` prints it for people, `rows` names its numbers for machines."""
+"""A table as data: `table_text` and `html` print it, `rows` gives its values by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gait.rows import Row
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry: a mean, its spread, and what the paper has there."""
+    """A mean, its standard deviation, and the value in the paper."""
 
     mean: float
     std: float = float("nan")
@@ -25,13 +25,13 @@ class TableLine:
     """One row of a table."""
 
     keys: tuple[str, ...]
-    """Such as `("rubber", "full")`: what results are named by."""
-    labels: tuple[str, ...]
-    """The same for people: one for each of the table's `heads`."""
-    unit: str
-    """Of its cells; empty where columns have units of their own."""
+    """Such as `("rubber", "full")`: the names of its results."""
     cells: dict[str, Cell]
     """By column."""
+    unit: str = ""
+    """Of its cells; empty where columns have units of their own."""
+    labels: tuple[str, ...] = ()
+    """For people, one for each of the table's `heads`; the keys by default."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Table:
     units: Mapping[str, str] = field(default_factory=dict)
     """Of columns, where lines have none."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What people read above a column, where it is not its name."""
+    """Headings of columns, where they are not the names."""
     unranked: tuple[str, ...] = ()
     """Columns, or first keys of lines, in which less is not better."""
 
