@@ -102,7 +102,8 @@ def _cells(table: Table, line: TableLine) -> Iterable[str]:
     for column, cell in zip(table.columns, render.cell_texts(table, line), strict=True):
         value = line.cells[column].mean if cell.mean else float("nan")
         std, over = (text and f"<small>{text}</small>" for text in (cell.std, cell.over))
-        words = cell._replace(std=std, over=over).joined("<b>{}</b>", "<u>{}</u>", '<span class="paper">paper {}</span>')
+        paper = '<span class="paper">paper {}</span>'
+        words = cell._replace(std=std, over=over).joined("<b>{}</b>", "<u>{}</u>", paper)
         yield f'<td class="number" data-value="{float(value) if value == value else ""}">{words}</td>'
 
 
