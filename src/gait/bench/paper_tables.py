@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -25,20 +24,20 @@ METRIC_NAMES = {"ate_vel": "ATE vel", "ate_rot": "ATE rot", "re_pos": "RE pos", 
 def paper_tables(study: Study) -> list[Table]:
     """Tables I to IV, as far as the study has what they need; and I and II of the filters instead of the networks."""
     tables = [
-        _velocity_table(study, TABLE1, ""),
-        _velocity_table(study, TABLE2, ""),
+        _velocity_table(study, *TABLE1),
+        _velocity_table(study, *TABLE2),
         _table3(study),
         _table4(study),
-        _velocity_table(study, TABLE1, "filter"),
-        _velocity_table(study, TABLE2, "filter"),
+        _velocity_table(study, *TABLE1, fused=True),
+        _velocity_table(study, *TABLE2, fused=True),
     ]
     return [table for table in tables if table.lines]
 
 
 _NETWORK_NOTE = (
     "Root mean square error of the body velocity: of the network by itself for gait, gait-flat and nmn, of the filter"
-    " for iekf, as in the paper, and for gait-legs, whose network judges legs. Mean (standard deviation) over runs and"
-    " training seeds. Slip: samples in which a foot that the contact estimator holds for standing moves faster than"
+    " for iekf, as in the paper, and for gait-legs, whose network weighs legs. Mean (standard deviation) over runs and"
+    " training seeds. Slip: samples in which a foot in contact (as the contact estimator has it) moves faster than"
     " 0.5 m/s."
 )
 _FILTER_NOTE = "The same of the velocity that the filter gives, for every method."
@@ -51,44 +50,37 @@ def _present(study: Study, wanted: Sequence[str]) -> tuple[str, ...]:
     return (*(method for method in wanted if method in methods), *extra)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Tables I and II, which differ in their rows alone."""
-
-    name: str
-    title: str
-    """Number, then what it is of: each stands alone too."""
-    subject: str
-    heads: tuple[str, ...]
-    courses: tuple[str, ...]
-    splits: tuple[str, ...]
-    more: str = ""
-    """At the end of the title."""
+TABLE1 = ("table1", "Table I{}", "velocity error by terrain", ("terrain", "split"), TERRAINS)
+TABLE2 = ("table2", "Table II{}, trained on trot only", "velocity error by gait", ("gait",), GAITS)
+"""Name, title, subject, heads and courses of two tables that differ in these alone."""
 
 
-TABLE1 = _Plan("table1", "Table I", "velocity error by terrain", ("terrain", "split"), TERRAINS, ("full", "slip"))
-TABLE2 = _Plan("table2", "Table II", "velocity error by gait", ("gait",), GAITS, ("full",), ", trained on trot only")
-
-
-def _velocity_table(study: Study, plan: _Plan, after: str) -> Table:
-    """Velocity errors as the paper compares them, or after the `filter` for every method."""
-    name = f"{plan.name}_{after}" if after else plan.name
-    what = f" after the {after}" if after else f": {plan.subject}"
-    methods, lines = _present(study, ALL_METHODS if after else NETWORK_METHODS), []
-    for course in plan.courses:
-        for split in plan.splits:
-            keys = (course, split)[: len(plan.heads)]
-            cells = {}
+def _velocity_table(
+    study: Study,
+    name: str,
+    title: str,
+    subject: str,
+    heads: tuple[str, ...],
+    courses: Sequence[str],
+    fused: bool = False,
+) -> Table:  # fmt: skip
+    """Velocity errors as the paper compares them, or those of the filter for every method."""
+    name = f"{name}_filter" if fused else name
+    methods, lines = _present(study, ALL_METHODS if fused else NETWORK_METHODS), []
+    for course in courses:
+        for split in ("full", "slip")[: len(heads)]:
+            keys, cells = (course, split)[: len(heads)], {}
             for method in methods:
-                scores = [one.fused if after else one.velocity for one in study.of(method, course)]
+                scores = [one.fused if fused else one.velocity for one in study.of(method, course)]
                 moments: list[Moments] = [getattr(one, split) for one in scores]
                 if values := [moment.rms for moment in moments if moment.count]:
-                    cells[method] = _cell(values, name, *keys, method)
+                    over = mean_std(values)
+                    cells[method] = Cell(over.mean, over.std, PAPER.get(name, {}).get(".".join((*keys, method))))
             if cells:
                 label = f"{course} (unseen)" if course in UNSEEN else course
                 lines.append(TableLine(keys, cells, "m/s", (label, *keys[1:])))
-    note = _FILTER_NOTE if after else _NETWORK_NOTE
-    return Table(name, f"{plan.title}{what}{plan.more}", note, plan.heads, methods, tuple(lines))
+    what, note = (" after the filter", _FILTER_NOTE) if fused else (f": {subject}", _NETWORK_NOTE)
+    return Table(name, title.format(what), note, heads, methods, tuple(lines))
 
 
 def _table3(study: Study) -> Table:
@@ -110,14 +102,8 @@ def _table3(study: Study) -> Table:
             lines.append(TableLine((gaits,), cells, "m/s", labels))
     methods = tuple(method for method in study.methods if method in seen)
     note = "As Table I; one seed each unless there is more. Gaits that were tested count equally."
-    return Table(
-        "table3",
-        "Table III: velocity error after other trainings",
-        note,
-        ("trained on", "tested on"),
-        methods,
-        tuple(lines),
-    )
+    title, heads = "Table III: velocity error after other trainings", ("trained on", "tested on")
+    return Table("table3", title, note, heads, methods, tuple(lines))
 
 
 def _table4(study: Study) -> Table:
@@ -150,8 +136,3 @@ def _mean_cell(parts: Sequence[Moments], metric: str, method: str) -> Cell:
     mean = float(np.mean([part.mean for part in parts]))
     square = float(np.mean([part.squares / part.count for part in parts]))
     return Cell(mean, float(np.sqrt(max(square - mean**2, 0.0))), PAPER["table4"].get(f"{metric}.mean.{method}"))
-
-
-def _cell(values: Sequence[float], table: str, *keys: str) -> Cell:
-    over = mean_std(values)
-    return Cell(over.mean, over.std, PAPER.get(table, {}).get(".".join(keys)))
