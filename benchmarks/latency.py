@@ -16,7 +16,8 @@ from sections import DOCS, markdown, paragraph, write_section
 from gait.bench.latency import latency_report
 from gait.estimator import METHODS
 from gait.report.describe import installation
-from gait.report.rows import Row, rows_to_json, rows_to_table
+from gait.report.table_text import rows_to_table
+from gait.rows import Row, rows_to_json
 
 RUNTIMES = {
     "numba": "`Estimator.update`",
@@ -70,7 +71,7 @@ def _rest(values: dict[str, float]) -> str:
     if "gait.warm_start_s" in values:
         text = f"A fresh process has its first state after {values['gait.warm_start_s']:.1f} s"
         if "gait.cold_start_s" in values:
-            text += f", or after {values['gait.cold_start_s']:.0f} s where nothing is compiled yet (`gait warmup`)"
+            text += f", or after {values['gait.cold_start_s']:.0f} s where nothing is compiled yet"
         if "gait.memory_mb" in values:
             text += f", and has grown by {values['gait.memory_mb']:.0f} MB"
         texts.append(f"{text}.")

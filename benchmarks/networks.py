@@ -25,7 +25,7 @@ from sections import DOCS, markdown, paragraph, spread, write_section
 from gait.errors import GaitError
 from gait.nets.architecture import KINDS
 from gait.nets.model import Model, load_model, model_names
-from gait.report.rows import Row, rows_to_json
+from gait.rows import Row, rows_to_json
 from gait.sim.gaits import GAIT_NAMES, STATIONARY
 from gait.train.config import TrainConfig
 from gait.train.validate import Score, evaluate_model

@@ -1,10 +1,8 @@
-"""The logic of `gait bench latency` and `gait warmup`: who is measured, on what, what is said. No speed is judged."""
+"""The logic of `gait bench latency`: who is measured, on what, what is said. No speed is judged."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from itertools import count, islice
 from pathlib import Path
@@ -22,7 +20,7 @@ from gait.bench.timing import AWAKE, PERIOD, Burst, burst_medians, burst_of, med
 from gait.bench.torch_step import torch_step
 from gait.cli import main
 from gait.nets.build import network_of
-from gait.report.rows import Row
+from gait.rows import Row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -286,21 +284,6 @@ def test_bench_latency_prints_rows(capsys: pytest.CaptureFixture[str], monkeypat
     assert main(["bench", "latency", "--methods", "iekf-sr", "--seconds-per-rival", "0.01", "--json"]) == 0
     names = [row["name"] for row in json.loads(capsys.readouterr().out)["rows"]]
     assert names == ["iekf-sr.numba.step_us", "load_average"]
-
-
-def test_warmup_loads_every_method_and_names_the_cache(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["warmup", "--json"]) == 0
-    found = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
-    assert {"estimator", "gait", "iekf", "iekf-sr", "cache"} <= set(found) and "simulator" not in found
-    assert found["cache"] == os.environ["NUMBA_CACHE_DIR"] and any(Path(found["cache"]).iterdir())
-
-
-def test_warmup_has_nothing_to_do_without_numba() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "gait", "warmup"],
-        env={**os.environ, "GAIT_RUNTIME": "numpy"}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.startswith("Nothing to compile") and done.stderr == ""
 
 
 @pytest.mark.parametrize("kind", ["gait", "gait-flat", "nmn"])

@@ -12,7 +12,7 @@ import numpy as np
 from gait.estimator import State
 from gait.live.pairing import NS, Arrival
 from gait.log.log import MAX_GAP
-from gait.report.rows import Row
+from gait.rows import Row
 
 RECENT = 2000
 """Samples that the latency on the line is of."""

@@ -11,7 +11,7 @@ import numpy as np
 from gait.arrays import BoolArray
 from gait.errors import GaitError
 from gait.filters import BASELINES, ContactAidedFilter
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.sim.commands import Command, CommandRanges
 from gait.sim.episode import EpisodeConfig, RandomRanges, RawEpisode, Simulation, randomise, robot_of, run_episode
 from gait.sim.gaits import gait_of

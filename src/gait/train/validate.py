@@ -14,7 +14,7 @@ from gait.log.log import Log
 from gait.nets.base import State, VelocityNet
 from gait.nets.build import network_of
 from gait.nets.model import Model
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.train.episodes import Episode
 
 CHUNK = 500
