@@ -19,7 +19,7 @@ from gait.sim.handled import HandledLegs
 from gait.sim.sensing import SAMPLE_DT
 from gait.sim.sensors import sense
 from gait.sim.store import read_index
-from gait.sim.twin import PROFILES, sensors_of
+from gait.sim.mismatch import PROFILES, sensors_of
 from gait.train.config import TrainConfig, config_of, read_config, write_config
 
 GRAVITY = np.array([0.0, 0.0, -9.81])

@@ -14,7 +14,7 @@ from gait.sim.commands import Command
 from gait.sim.episode import EpisodeConfig, Simulation
 from gait.sim.sensing import GRAVITY, SAMPLE_DT, STRIDE
 from gait.sim.sensors import ImuConfig, JointConfig, SensorConfig, SensorStream, sense
-from gait.sim.twin import TWIN, body_of, sensors_of
+from gait.sim.mismatch import TWIN, body_of, sensors_of
 
 EXACT = SensorConfig()
 BAD = SensorConfig(

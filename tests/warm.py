@@ -12,6 +12,9 @@ def main() -> None:
     for module in pkgutil.walk_packages(gait.__path__, "gait."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    from gait.sim.compiled import warm_up
+
+    warm_up()
 
 
 if __name__ == "__main__":

@@ -50,7 +50,9 @@ class Options(Common, CollectConfig):
         """Check the settings, which loads the simulator; say so, since the first time it has to be compiled."""
         with status(sys.stderr.isatty() and not self.json, STARTING):
             super().__post_init__()
-            import gait.sim.collect  # noqa: F401
+            from gait.sim.compiled import warm_up
+
+            warm_up()
         if self.estimate and self.render is None:
             raise GaitError("--estimate is for pictures: say where to draw with --render walk.gif")
         if not 0.05 <= self.speed <= 4.0:
@@ -130,7 +132,7 @@ def _velocities(config: CollectConfig, method: str, show: bool) -> Velocities:
         from gait.sim.collect import draw_episode, episode_feedback, episode_robot
         from gait.sim.episode import run_episode
         from gait.sim.sensors import sense
-        from gait.sim.twin import sensors_of
+        from gait.sim.mismatch import sensors_of
 
         episode, seed, noise = draw_episode(config, 0)
         robot = episode_robot(episode)

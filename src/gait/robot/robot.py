@@ -41,6 +41,17 @@ class Link:
     """Inertia about the centre of mass (3, 3)."""
 
 
+def combined(links: Sequence[Link]) -> Link:
+    """Links that are rigidly joined, all given in one frame, as one link (parallel axes)."""
+    mass = sum(link.mass for link in links)
+    com: Array = np.sum([link.mass * link.com for link in links], axis=0) / mass
+    inertia = np.zeros((3, 3))
+    for link in links:
+        shift = link.com - com
+        inertia += link.inertia + link.mass * (shift @ shift * np.eye(3) - np.outer(shift, shift))
+    return Link(mass, com, inertia)
+
+
 @dataclass(frozen=True)
 class Shapes:
     """Primitive geometry for the simulator and for drawing."""
@@ -323,19 +334,17 @@ def _merge(parts: object, hip: Array, path: str, source: str) -> Link:
     """One rigid link from its parts (parallel axes)."""
     if not isinstance(parts, Sequence) or isinstance(parts, str) or not parts:
         raise GaitError(f"{source}: `{path}` must be a list of parts, each with mass, com and inertia")
-    masses, coms, inertias = [], [], []
+    links = []
     for part in parts:
         entry = _section(part, "part", source, optional=("mirror",))
         axes = entry.get("mirror", ())
-        masses.append(_positive(entry["mass"], f"{path}.mass", source))
-        coms.append(_mirror(_numbers(entry["com"], 3, f"{path}.com", source), hip, axes))
         xx, yy, zz, xy, xz, yz = _numbers(entry["inertia"], 6, f"{path}.inertia", source)
         flip = np.diag(_mirror(np.ones(3), hip, axes))
-        inertias.append(flip @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ flip)
-    mass = sum(masses)
-    com = np.sum([m * c for m, c in zip(masses, coms, strict=True)], axis=0) / mass
-    inertia = np.zeros((3, 3))
-    for m, c, part_inertia in zip(masses, coms, inertias, strict=True):
-        shift = c - com
-        inertia += part_inertia + m * (shift @ shift * np.eye(3) - np.outer(shift, shift))
-    return Link(mass=mass, com=com, inertia=inertia)
+        links.append(
+            Link(
+                mass=_positive(entry["mass"], f"{path}.mass", source),
+                com=_mirror(_numbers(entry["com"], 3, f"{path}.com", source), hip, axes),
+                inertia=flip @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ flip,
+            )
+        )
+    return combined(links)

@@ -17,15 +17,15 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from gait import lie
-from gait._compile import compiled
 from gait.arrays import Array
 from gait.robot import Robot
-from gait.sim.controller import rigid_body
+from gait.sim.compiled import compiled
 from gait.sim.gaits import AIRBORNE
 from gait.sim.handled import HandledLegs
-from gait.sim.mpc import GRAVITY
+from gait.sim.mpc.controller import rigid_body
+from gait.sim.mpc.planner import GRAVITY
 from gait.sim.proportions import Proportions
+from gait.sim.rotation_kernels import product, rotate, rotation_from_quat, so3_log
 from gait.sim.world import TIMESTEP, stand_state
 
 __all__ = ["AIRBORNE", "Hand", "HandledLegs"]
@@ -35,10 +35,26 @@ MAX_FORCE, MAX_TORQUE = 450.0, 40.0
 size has somebody of that size beside it."""
 HOME = 2.5
 """Metres from the start beyond which the robot is carried back, since some terrains end."""
-_A1, _A2 = "float64[::1]", "float64[:, ::1]"
 
 
-@compiled(f"void({_A1}, {_A1}, {_A1}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1})")
+@compiled
+def _length(v: Array) -> float:
+    return math.sqrt(v[0] ** 2 + v[1] ** 2 + v[2] ** 2)
+
+
+@compiled
+def _from_euler(angles: Array) -> Array:
+    """Rz(yaw) Ry(pitch) Rx(roll) of roll, pitch and yaw."""
+    cr, cp, cy = math.cos(angles[0]), math.cos(angles[1]), math.cos(angles[2])
+    sr, sp, sy = math.sin(angles[0]), math.sin(angles[1]), math.sin(angles[2])
+    R = np.empty((3, 3))
+    R[0, 0], R[0, 1], R[0, 2] = cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr
+    R[1, 0], R[1, 1], R[1, 2] = sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr
+    R[2, 0], R[2, 1], R[2, 2] = -sp, cp * sr, cp * cr
+    return R
+
+
+@compiled
 def pull(
     qpos: Array, qvel: Array, goal: Array, sway: Array, grasp: Array, inertia: Array, target: Array, wrench: Array
 ) -> None:
@@ -59,50 +75,24 @@ def pull(
     step = grasp[7] * dt
     target[9] += min(max(grasp[6] - target[9], -step), step)
     target[10] += dt
-    wave = np.empty(6)
-    for i in range(6):
-        wave[i] = sway[0, i] * math.sin(2.0 * math.pi * sway[1, i] * target[10] + sway[2, i])
-    near, force, away = min(grasp[8] * dt, 1.0), np.empty(3), 0.0
-    for i in range(3):
-        target[3 + i] += near * (goal[i] - target[3 + i])
-        target[i] += (target[3 + i] + wave[i]) * dt
-        away += (target[i] - qpos[i]) ** 2
+    wave = sway[0] * np.sin(2.0 * math.pi * sway[1] * target[10] + sway[2])
+    near, place, velocity = min(grasp[8] * dt, 1.0), target[:3], target[3:6]
+    velocity += near * (goal[:3] - velocity)
+    place += (velocity + wave[:3]) * dt
     # The target waits for a robot that is stuck or lags behind.
-    shrink = min(grasp[5] / max(math.sqrt(away), 1e-9), 1.0)
-    for i in range(3):
-        target[i] = qpos[i] + shrink * (target[i] - qpos[i])
-        force[i] = grasp[4] * (grasp[0] * (target[i] - qpos[i]) + grasp[1] * (target[3 + i] + wave[i] - qvel[i]))
+    shrink = min(grasp[5] / max(_length(place - qpos[:3]), 1e-9), 1.0)
+    place[:] = qpos[:3] + shrink * (place - qpos[:3])
+    force = grasp[4] * (grasp[0] * (place - qpos[:3]) + grasp[1] * (velocity + wave[:3] - qvel[:3]))
     force[2] += grasp[4] * GRAVITY
-    target[6] += near * (goal[3] - target[6])
-    target[7] += near * (goal[4] - target[7])
+    target[6:8] += near * (goal[3:5] - target[6:8])
     target[8] += goal[5] * dt
-    turn = np.empty((3, 3))
-    roll, pitch, yaw = target[6] + wave[3], target[7] + wave[4], target[8] + wave[5]
-    cr, sr, cp, sp, cy, sy = (
-        math.cos(roll), math.sin(roll), math.cos(pitch), math.sin(pitch), math.cos(yaw), math.sin(yaw)
-    )  # fmt: skip
-    turn[0, 0], turn[0, 1], turn[0, 2] = cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr
-    turn[1, 0], turn[1, 1], turn[1, 2] = sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr
-    turn[2, 0], turn[2, 1], turn[2, 2] = -sp, cp * sr, cp * cr
-    R, error_R = np.empty((3, 3)), np.empty((3, 3))
-    lie.rotation_from_quat_into(qpos[3:7], R)
-    for i in range(3):
-        for j in range(3):
-            # From the base's orientation to the target's, in the base frame.
-            error_R[i, j] = R[0, i] * turn[0, j] + R[1, i] * turn[1, j] + R[2, i] * turn[2, j]
-    error = lie.so3_log(error_R)
-    far = math.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
-    ease, torque_b = min(0.8 / max(far, 1e-9), 1.0), np.empty(3)
-    for i in range(3):
-        rate = R[2, i] * goal[5] - qvel[3 + i]
-        torque_b[i] = inertia[i] * (grasp[2] * ease * error[i] + grasp[3] * rate)
-    strong = math.sqrt(force[0] ** 2 + force[1] ** 2 + force[2] ** 2)
-    hard = math.sqrt(torque_b[0] ** 2 + torque_b[1] ** 2 + torque_b[2] ** 2)
-    strong = target[9] * min(MAX_FORCE / max(strong, 1e-9), 1.0)
-    hard = target[9] * min(MAX_TORQUE / max(hard, 1e-9), 1.0)
-    for i in range(3):
-        wrench[i] = strong * force[i]
-        wrench[3 + i] = hard * (R[i, 0] * torque_b[0] + R[i, 1] * torque_b[1] + R[i, 2] * torque_b[2])
+    R = rotation_from_quat(qpos[3:7])
+    # From the base's orientation to the target's, in the base frame.
+    error = so3_log(product(R.T, _from_euler(target[6:9] + wave[3:])))
+    ease = min(0.8 / max(_length(error), 1e-9), 1.0)
+    torque_b = inertia * (grasp[2] * ease * error + grasp[3] * (R[2] * goal[5] - qvel[3:6]))
+    wrench[:3] = target[9] * min(MAX_FORCE / max(_length(force), 1e-9), 1.0) * force
+    wrench[3:] = target[9] * min(MAX_TORQUE / max(_length(torque_b), 1e-9), 1.0) * rotate(R, torque_b)
 
 
 class Hand:
@@ -124,9 +114,8 @@ class Hand:
         self._size = Proportions.of(robot)
         self._mass = float(model.body_subtreemass[self._base])
         self._standing = float(stand_state(robot)[2])
-        _, inertia = rigid_body(robot, robot.q_stand)
         # The hand pulls as at a Go1, and what comes out is made as large as the robot.
-        self._inertia = np.ascontiguousarray(np.diag(inertia)) / self._size.inertia
+        self._inertia = np.diag(rigid_body(robot, robot.q_stand).inertia) / self._size.inertia
         self._larger = np.repeat([self._size.mass, self._size.inertia], 3)
         self._goal, self._sway, self._target = np.zeros(6), np.zeros((3, 6)), np.zeros(11)
         self._grasp = np.zeros(9)
@@ -142,9 +131,7 @@ class Hand:
     def step(self, model: Any, data: Any) -> None:
         """Stands in for MuJoCo's own step: pull, then step."""
         if self._holds:
-            pull(
-                data.qpos, data.qvel, self._goal, self._sway, self._grasp, self._inertia, self._target, self._wrench
-            )  # fmt: skip
+            pull(data.qpos, data.qvel, self._goal, self._sway, self._grasp, self._inertia, self._target, self._wrench)
             self._wrench *= self._larger
         mujoco.mj_step(model, data)
 

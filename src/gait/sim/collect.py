@@ -20,15 +20,16 @@ from gait._version import __version__
 from gait.errors import GaitError
 from gait.robot import Robot
 from gait.sim.commands import Command, change_gait, random_schedule
+from gait.sim.compiled import warm_up
 from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, robot_of, run_episode
 from gait.sim.feedback import feedback_of
 from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
+from gait.sim.mismatch import body_of, sensors_of
 from gait.sim.plan import CollectConfig
 from gait.sim.proportions import Proportions
 from gait.sim.sensors import sense
 from gait.sim.store import ROBOT_DIGEST, Store, write_robot
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
-from gait.sim.twin import body_of, sensors_of
 from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
 
@@ -271,6 +272,7 @@ def _work(jobs: list[_Job], workers: int, take: Callable[[_Result], None]) -> No
         for job in jobs:
             take(record_episode(*job))
         return
+    warm_up()
     waiting, running = iter(jobs), set[Future[_Result]]()
     with worker_pool(min(workers, len(jobs))) as pool:
         try:

@@ -13,10 +13,10 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Robot
-from gait.robot.kinematics import leg_ik
 from gait.sim.commands import Command, random_schedule
-from gait.sim.controller import Controller
 from gait.sim.gaits import find_gait, gait_of
+from gait.sim.leg_kernels import forward, inverse
+from gait.sim.mpc.controller import Controller
 from gait.sim.proportions import Proportions
 from gait.sim.stationary import RandomTargets
 
@@ -95,16 +95,14 @@ class Step:
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
         """Joint targets (L, 3) for the coming control period."""
-        robot = self._robot
         self._clock += self._period * self._rate
-        out = np.empty((robot.num_legs, 3))
-        for leg, offset in enumerate(self._offsets):
+        feet = np.empty((self._robot.num_legs, 3))
+        for foot, hip, offset in zip(feet, self._hips, self._offsets, strict=True):
             angle = 2.0 * math.pi * (self._clock + offset)
-            x, y = self._hips[leg, :2] + math.cos(angle) * self._stride
             # The foot goes back on the ground and forward through the air.
-            foot = np.array([x, y, self._lift * max(-math.sin(angle), 0.0) - self._height])
-            leg_ik(robot.offsets, robot.signs, robot.knee_sign, leg, foot, out[leg])
-        return out
+            foot[:2] = hip[:2] + math.cos(angle) * self._stride
+            foot[2] = self._lift * max(-math.sin(angle), 0.0) - self._height
+        return inverse(self._robot, feet)
 
 
 class Keep:
@@ -212,6 +210,6 @@ class HandledLegs:
     def _standing(self) -> Array:
         """The standing posture with the torque that carries the robot, or some of it."""
         robot, rng = self.robot, self._rng
-        load = robot.jacobian(robot.q_stand)[:, 2, :] * -(robot.mass * 9.81 / robot.num_legs)
+        load = forward(robot, robot.q_stand)[1][:, 2, :] * -(robot.mass * 9.81 / robot.num_legs)
         share = rng.uniform(0.6, 1.0) if not self.airborne or rng.random() < 0.5 else 0.0
         return robot.q_stand + share * load.ravel() / self._kp

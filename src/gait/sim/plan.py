@@ -46,8 +46,8 @@ class CollectConfig:
         try:
             from gait.sim.feedback import check_feedback
             from gait.sim.gaits import GAIT_NAMES, OTHERS, TRANSITIONS
+            from gait.sim.mismatch import PROFILES
             from gait.sim.terrain import TERRAIN_NAMES
-            from gait.sim.twin import PROFILES
         except ModuleNotFoundError as error:
             raise need_extra(error.name or "mujoco", "sim") from None
         for name, choices in (

@@ -13,8 +13,9 @@ import numpy as np
 from gait.arrays import Array
 from gait.robot import Robot
 from gait.sim.commands import Command
-from gait.sim.controller import Controller
 from gait.sim.gaits import RISING
+from gait.sim.leg_kernels import forward
+from gait.sim.mpc.controller import Controller
 from gait.sim.proportions import Proportions
 from gait.sim.stationary import RandomTargets
 
@@ -35,7 +36,7 @@ class Rising(RandomTargets):
 
     def start(self, body: Robot) -> Array:
         """Generalised position (19,) of a robot that lies on the plane z = 0, wherever its legs are."""
-        feet = body.feet(self._from)[:, 2] - body.foot_radius
+        feet = forward(body, self._from)[0][:, 2] - body.foot_radius
         # A little above the ground: knees may reach lower than feet and belly, and the rest is a small fall.
         height = max(-float(feet.min()), 0.5 * float(body.shapes.base[2])) + 0.01 * self._size
         return np.concatenate([[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0], self._from])
@@ -149,7 +150,7 @@ class Rising(RandomTargets):
             q[:, 1] = -robot.signs[:, 1] * robot.knee_sign * thigh
             q[:, 2] = (robot.q_lower if robot.knee_sign < 0.0 else robot.q_upper)[2::3] - robot.knee_sign * bend
             pose = np.clip(q.ravel(), robot.q_lower, robot.q_upper)
-            height = float((robot.feet(pose)[:, 2] - robot.foot_radius).min())
+            height = float((forward(robot, pose)[0][:, 2] - robot.foot_radius).min())
             if height > highest:
                 best, highest = pose, height
             if height > lowest:

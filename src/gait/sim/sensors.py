@@ -17,12 +17,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gait import lie
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.log.log import Log
 from gait.robot import Robot
-from gait.sim.sensing import IMU_DRAWS, PHYSICS_DT, SAMPLE_DT, STRIDE, Settings, State, advance, advance_all, start
+from gait.sim.rotation_kernels import rotation_from_quat, so3_exp
+from gait.sim.sensing import (  # fmt: skip
+    IMU_DRAWS,
+    PHYSICS_DT,
+    SAMPLE_DT,
+    STRIDE,
+    SensorSettings,
+    SensorState,
+    advance,
+    advance_all,
+    start,
+    truth_rows,
+)
 
 if TYPE_CHECKING:
     from gait.sim.episode import RawEpisode
@@ -121,30 +132,18 @@ class SensorStream:
             A sample after every second step, otherwise None. `q_des` is the target in force.
         """
         self._row += 1
-        # Copies, since compiled code tells read-only arrays from others and would be compiled a second time.
-        given = (quat_wb_wxyz, vel_w, omega_b, q, dq, tau)
-        quat, vel, omega, angle, rate, torque = (np.array(x, dtype=np.float64) for x in given)
+        row = truth_rows(quat_wb_wxyz, vel_w, omega_b, q, dq, tau)
         if self._row == 0:
-            start(self._settings, self._state, quat, vel, omega, angle, rate)
+            start(self._settings, self._state, row)
             return None
         if self._row % STRIDE == 0:
             self._draws = self._rng.standard_normal(IMU_DRAWS)
-        done = advance(
-            self._settings, self._state, self._row, quat, vel, omega, angle, rate, torque, self._draws,
-            self._imu, self._joints,
-        )  # fmt: skip
+        done = advance(self._settings, self._state, self._row, row, self._draws, self._imu, self._joints)
         if not done:
             return None
-        count = q.size
-        return SensorSample(
-            t=self._row * PHYSICS_DT,
-            gyro=self._imu[:3].copy(),
-            accel=self._imu[3:].copy(),
-            q=self._joints[:count].copy(),
-            dq=self._joints[count : 2 * count].copy(),
-            q_des=q_des + self._settings.offset,
-            tau=self._joints[2 * count :].copy(),
-        )
+        angle, rate, torque = self._joints.reshape(3, -1).copy()
+        gyro, accel = self._imu.reshape(2, 3).copy()
+        return SensorSample(self._row * PHYSICS_DT, gyro, accel, angle, rate, q_des + self._settings.offset, torque)
 
 
 def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Generator, source: str = "") -> Log:
@@ -164,25 +163,19 @@ def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Ge
     draws = rng.standard_normal((samples, IMU_DRAWS))
     count = robot.num_joints
     imu, joints = np.empty((samples, 6)), np.empty((samples, 3 * count))
-    rows = slice(0, 1 + samples * STRIDE)
-    given = (raw.quat_wb_wxyz, raw.vel_w, raw.omega_b, raw.q, raw.dq, raw.tau)
-    quat, vel, omega, q, dq, tau = (np.array(x[rows]) for x in given)
-    advance_all(settings, state, quat, vel, omega, q, dq, tau, draws, imu, joints)
+    rows = truth_rows(raw.quat_wb_wxyz, raw.vel_w, raw.omega_b, raw.q, raw.dq, raw.tau)
+    advance_all(settings, state, rows[: 1 + samples * STRIDE], draws, imu, joints)
     at = slice(STRIDE, 1 + samples * STRIDE, STRIDE)
+    exact = ("t", "contact", "pos_w", "quat_wb_wxyz", "vel_w", "foot_vel_w")
     return Log(
-        t=raw.t[at],
+        **{name: getattr(raw, name)[at] for name in exact},
         gyro=imu[:, :3],
         accel=imu[:, 3:],
         q=joints[:, :count],
         dq=joints[:, count : 2 * count],
         q_des=raw.q_des[at] + settings.offset,
         tau=joints[:, 2 * count :],
-        contact=raw.contact[at],
         foot_force=np.maximum(raw.foot_force_w[at, :, 2], 0.0) if config.foot_force else None,
-        pos_w=raw.pos_w[at],
-        quat_wb_wxyz=raw.quat_wb_wxyz[at],
-        vel_w=raw.vel_w[at],
-        foot_vel_w=raw.foot_vel_w[at],
         robot=robot.name,
         leg_names=robot.leg_names,
         joint_names=robot.joint_names,
@@ -190,20 +183,20 @@ def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Ge
     )
 
 
-def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tuple[Settings, State]:
+def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tuple[SensorSettings, SensorState]:
     imu, joints, count = config.imu, config.joints, robot.num_joints
     if joints.offset and len(joints.offset) != count:
         raise GaitError(f"sensor offsets are {len(joints.offset)} numbers but {robot.name} has {count} joints")
     if min(imu.delay, joints.delay) < 0:
         raise GaitError("a sensor delay must be zero or more samples")
-    R_bi = lie.rotation_from_quat(robot.imu_quat_wxyz.copy())
+    R_bi = rotation_from_quat(robot.imu_quat_wxyz)
     # Everything constant is drawn before the first sample, so that streaming and whole episodes draw alike.
     bias = rng.standard_normal((2, 3)) * np.array([[imu.gyro_bias], [imu.accel_bias]])
     gain = 1.0 + joints.torque_gain * rng.standard_normal(count)
     smoothing = 1.0 - math.exp(-2.0 * math.pi * joints.velocity_cutoff * PHYSICS_DT)
-    settings = Settings(
+    settings = SensorSettings(
         lever=robot.imu_position.copy(),
-        R_bs=R_bi @ lie.so3_exp(np.array(imu.mounting)),
+        R_bs=R_bi @ so3_exp(np.array(imu.mounting)),
         noise=np.array([imu.gyro_noise, imu.accel_noise]) / math.sqrt(SAMPLE_DT),
         walk=np.array([imu.gyro_walk, imu.accel_walk]) * math.sqrt(SAMPLE_DT),
         limit=np.array([imu.gyro_range, imu.accel_range]),
@@ -216,7 +209,7 @@ def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tu
         imu_delay=imu.delay,
         joint_delay=joints.delay,
     )
-    state = State(
+    state = SensorState(
         R=np.eye(3),
         v=np.zeros(3),
         bias=bias,

@@ -10,9 +10,9 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Robot
-from gait.robot.kinematics import leg_ik
 from gait.sim.commands import Command
 from gait.sim.gaits import STATIONARY
+from gait.sim.leg_kernels import forward, inverse
 from gait.sim.proportions import Proportions
 
 __all__ = ["STATIONARY", "RandomTargets"]
@@ -52,7 +52,7 @@ class RandomTargets:
 
     def _static_torque(self, pose: Array) -> Array:
         """Joint torques that carry the robot's weight, shared evenly by its feet."""
-        jac = self.robot.jacobian(pose)
+        _, jac = forward(self.robot, pose)
         return (jac[:, 2, :] * -(self.robot.mass * 9.81 / self.robot.num_legs)).ravel()
 
     def _choose(self) -> None:
@@ -78,8 +78,6 @@ class RandomTargets:
         feet = robot.offsets[:, 0] + robot.offsets[:, 1]
         (x, y, z), shift = 0.15 * tilt, self._size * shift
         R = np.array([[1, -z, y], [z, 1, -x], [-y, x, 1]])
-        q = np.empty((robot.num_legs, 3))
-        for leg in range(robot.num_legs):
-            place = np.array([feet[leg, 0] + 0.04 * shift[0], feet[leg, 1] + 0.03 * shift[1], -height])
-            leg_ik(robot.offsets, robot.signs, robot.knee_sign, leg, np.ascontiguousarray(R @ place), q[leg])
+        places = [np.array([x + 0.04 * shift[0], y + 0.03 * shift[1], -height]) for x, y, _ in feet]
+        q = inverse(robot, np.array([R @ place for place in places]))
         return np.clip(q.ravel(), robot.q_lower, robot.q_upper)

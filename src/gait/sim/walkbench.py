@@ -16,9 +16,9 @@ from gait.report.rows import Row
 from gait.sim.commands import Command, CommandRanges
 from gait.sim.episode import EpisodeConfig, RandomRanges, RawEpisode, Simulation, randomise, robot_of, run_episode
 from gait.sim.gaits import gait_of
+from gait.sim.mismatch import sensors_of
 from gait.sim.sensors import sense
 from gait.sim.terrain import CIRCLE_RADIUS
-from gait.sim.twin import sensors_of
 
 WALKING_GAITS = ("trot", "bound", "pace", "pronk")
 """The gaits that `walking_report` measures by default."""

@@ -10,43 +10,22 @@ patch of a few millimetres.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import mujoco
 import numpy as np
 
 from gait.arrays import Array
-from gait.robot import Link, Robot
-from gait.sim.terrain import PLATE_FRICTION, Surface, find_terrain
+from gait.robot import Link, Robot, combined
+from gait.sim.leg_kernels import forward
+from gait.sim.settings import EpisodeConfig
+from gait.sim.terrain import Surface, find_terrain
 
 TIMESTEP = 0.001
 """Seconds of one physics step."""
 CONTACT_TIME = 0.0048
 """Time constant of the ground contact in seconds at stiffness 1."""
-
-
-@dataclass(frozen=True)
-class Build:
-    """How the physical robot and its ground differ from the nominal ones."""
-
-    terrain: str = "flat"
-    friction: float = 0.7
-    slippery_friction: float = PLATE_FRICTION
-    restitution: float = 0.1
-    """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""
-    stiffness: float = 1.0
-    """Contact stiffness relative to the usual."""
-    payload_mass: float = 0.0
-    """Kilograms added to the base."""
-    payload_position: tuple[float, float, float] = (0.0, 0.0, 0.08)
-    """Where the payload sits in the base frame."""
-    com_shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Shift of the base's own centre of mass in metres."""
-    joint_friction: float = 1.0
-    """Dry friction of the joints relative to the published one."""
-    joint_damping: float = 1.0
-    """Viscous friction of the joints relative to the published one."""
 
 
 def scaled_robot(robot: Robot, link_scale: Array) -> Robot:
@@ -73,8 +52,9 @@ def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
     return CONTACT_TIME / (ratio * float(np.sqrt(stiffness))), ratio
 
 
-def build_spec(robot: Robot, build: Build, rng: np.random.Generator) -> Any:
-    """The world as an MjSpec: terrain, robot, motors and the contact sensors of feet and body."""
+def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator) -> Any:
+    """The world of an episode as an MjSpec: terrain, robot, motors and the contact sensors of feet and body."""
+    terrain = find_terrain(config.terrain)
     spec = mujoco.MjSpec()
     spec.modelname = robot.name
     spec.option.timestep = TIMESTEP
@@ -82,7 +62,7 @@ def build_spec(robot: Robot, build: Build, rng: np.random.Generator) -> Any:
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     spec.option.impratio = 20.0
     spec.option.iterations = 20
-    if find_terrain(build.terrain).loose:
+    if terrain.loose:
         # What lies still sleeps until something touches it.
         spec.option.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
         spec.option.sleep_tolerance = 0.005
@@ -94,21 +74,22 @@ def build_spec(robot: Robot, build: Build, rng: np.random.Generator) -> Any:
     spec.compiler.autolimits = True
     spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 720
     _looks(spec)
-    surface = Surface(build.friction, build.slippery_friction, contact_solref(build.restitution, build.stiffness))
+    friction = terrain.friction if config.friction is None else config.friction
+    solref = contact_solref(config.restitution, config.contact_stiffness)
     # The robot comes first, so that its coordinates lead the state whatever lies around.
-    _add_robot(spec, robot, build)
-    find_terrain(build.terrain).build(spec, surface, rng)
+    _add_robot(spec, robot, config)
+    terrain.build(spec, Surface(friction, config.slippery_friction, solref), rng)
     return spec
 
 
-def build_model(robot: Robot, build: Build, rng: np.random.Generator | None = None) -> Any:
+def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
     """The compiled MuJoCo model. Random terrains draw from `rng`."""
-    return build_spec(robot, build, rng or np.random.default_rng(0)).compile()
+    return build_spec(robot, config, rng or np.random.default_rng(0)).compile()
 
 
 def stand_state(robot: Robot, height: float = 0.0) -> Array:
     """Generalised position (19,) of the robot standing on the plane z = `height`: base pose wxyz, then joints."""
-    feet = robot.feet(robot.q_stand)
+    feet, _ = forward(robot, robot.q_stand)
     drop = -float(feet[:, 2].mean()) + robot.foot_radius
     return np.concatenate([[0.0, 0.0, drop + height, 1.0, 0.0, 0.0, 0.0], robot.q_stand])
 
@@ -147,28 +128,22 @@ def _shape(body: Any, **geom: Any) -> Any:
     return body.add_geom(contype=0, conaffinity=1, condim=4, **geom)
 
 
-def _loaded_base(robot: Robot, build: Build) -> Link:
+def _loaded_base(robot: Robot, config: EpisodeConfig) -> Link:
     """The base with its payload and shifted centre of mass as one rigid link."""
-    parts = [(robot.base.mass, robot.base.com + np.array(build.com_shift), robot.base.inertia)]
-    if build.payload_mass > 0.0:
+    links = [replace(robot.base, com=robot.base.com + np.array(config.com_shift))]
+    if config.payload_mass > 0.0:
         side = 0.12
-        box = build.payload_mass * side**2 / 6.0 * np.eye(3)
-        parts.append((build.payload_mass, np.array(build.payload_position), box))
-    mass = sum(part[0] for part in parts)
-    com = sum(part[0] * part[1] for part in parts) / mass
-    inertia = np.zeros((3, 3))
-    for m, c, own in parts:
-        arm = c - com
-        inertia += own + m * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return Link(mass=mass, com=com, inertia=inertia)
+        box = config.payload_mass * side**2 / 6.0 * np.eye(3)
+        links.append(Link(config.payload_mass, np.array(config.payload_position), box))
+    return combined(links)
 
 
-def _add_robot(spec: Any, robot: Robot, build: Build) -> None:
+def _add_robot(spec: Any, robot: Robot, config: EpisodeConfig) -> None:
     shapes = robot.shapes
     base = spec.worldbody.add_body(name=robot.base_link, pos=[0, 0, 0.4])
     base.sleep = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
     base.add_freejoint(name="floating_base")
-    _inertia(base, _loaded_base(robot, build))
+    _inertia(base, _loaded_base(robot, config))
     _shape(
         base,
         name=robot.base_link,
@@ -192,8 +167,8 @@ def _add_robot(spec: Any, robot: Robot, build: Build) -> None:
                 type=mujoco.mjtJoint.mjJNT_HINGE,
                 axis=axis,
                 range=[robot.q_lower[joint], robot.q_upper[joint]],
-                damping=robot.damping[joint] * build.joint_damping,
-                frictionloss=robot.friction[joint] * build.joint_friction,
+                damping=robot.damping[joint] * config.joint_damping,
+                frictionloss=robot.friction[joint] * config.joint_friction,
                 armature=robot.armature[joint],
             )
             motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)

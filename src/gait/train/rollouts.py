@@ -28,6 +28,7 @@ class Rollouts:
 
     def __init__(self, config: TrainConfig, architecture: Architecture, workers: int = 1) -> None:
         """Start the processes, and simulate what validation and the normaliser need."""
+        from gait.sim.compiled import warm_up
         from gait.sim.plan import CollectConfig
         from gait.sim.sensing import SAMPLE_DT
 
@@ -46,6 +47,7 @@ class Rollouts:
         self.data: Sequence[dict[str, Any]] = [
             {"version": __version__, "fresh": True, **p.as_dict()} for p in self._plans
         ]
+        warm_up()
         # Spawned, not forked: compiled code and threads do not survive a fork.
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(max(workers, 1), mp_context=context, initializer=_prepare)
@@ -91,7 +93,7 @@ def rollout(plan: Any, number: int) -> Log:
     from gait.sim.collect import MAX_ATTEMPTS, draw_episode
     from gait.sim.episode import run_episode
     from gait.sim.sensors import sense
-    from gait.sim.twin import sensors_of
+    from gait.sim.mismatch import sensors_of
 
     for attempt in range(MAX_ATTEMPTS):
         episode, seed, noise = draw_episode(plan, number, attempt)

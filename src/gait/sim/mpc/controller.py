@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gait import lie
 from gait.arrays import Array
-from gait.robot import Robot
-from gait.sim import body
+from gait.robot import Link, Robot, combined
 from gait.sim.commands import Command
-from gait.sim.footwork import feet_in_world
 from gait.sim.gaits import GaitClock, gait_id, gait_of
-from gait.sim.mpc import HORIZON, ForcePlanner, MpcWeights
-from gait.sim.observe import observe
+from gait.sim.leg_kernels import Legs
+from gait.sim.mpc.footwork import find_feet, observe
+from gait.sim.mpc.joint_targets import joint_targets
+from gait.sim.mpc.planner import HORIZON, ForcePlanner, MpcWeights
+from gait.sim.mpc.preview import look_ahead
+from gait.sim.mpc.walk_state import Preview, Reading, Tuning, WalkState
 from gait.sim.proportions import Proportions
-from gait.sim.targets import joint_targets
 
 _STILL: Array = np.zeros(3)
 
@@ -77,30 +77,18 @@ class ControllerConfig:
         )
 
 
-def rigid_body(robot: Robot, q: Array) -> tuple[Array, Array]:
-    """Centre of mass (3,) in the base frame and inertia (3, 3) about it of the whole robot, frozen at `q`."""
-    parts = [(robot.base.mass, robot.base.com, robot.base.inertia)]
+def rigid_body(robot: Robot, q: Array) -> Link:
+    """The whole robot, frozen at the joints `q` (J,), as one link in the base frame."""
+    parts = [robot.base]
     for i in range(robot.num_legs):
         origin, R = np.zeros(3), np.eye(3)
-        for k in range(3):
+        for k, link in enumerate(robot.links[i]):
             origin = origin + R @ robot.offsets[i, k]
             angle = robot.signs[i, k] * q[3 * i + k]
-            cosine, sine = math.cos(angle), math.sin(angle)
-            about_x, about_y = (
-                [[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]],
-                [[cosine, 0, sine], [0, 1, 0], [-sine, 0, cosine]],
-            )
-            turn = about_x if k == 0 else about_y
-            R = R @ np.array(turn)
-            link = robot.links[i][k]
-            parts.append((link.mass, origin + R @ link.com, R @ link.inertia @ R.T))
-    mass = sum(part[0] for part in parts)
-    com: Array = np.sum([m * c for m, c, _ in parts], axis=0) / mass
-    inertia = np.zeros((3, 3))
-    for m, c, own in parts:
-        arm = c - com
-        inertia += own + m * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return com, inertia
+            c, s = math.cos(angle), math.sin(angle)
+            R = R @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]] if k == 0 else [[c, 0, s], [0, 1, 0], [-s, 0, c]])
+            parts.append(Link(link.mass, origin + R @ link.com, R @ link.inertia @ R.T))
+    return combined(parts)
 
 
 class Controller:
@@ -120,38 +108,31 @@ class Controller:
         self.clock = GaitClock(gait)
         self.gait_id = gait_id(gait_name)
         self.period = period
-        com_b, inertia = rigid_body(robot, robot.q_stand)
-        self._com_b = com_b
-        self.planner = ForcePlanner(robot.mass, inertia, self.config.weights, self.config.max_force)
+        c, legs = self.config, robot.num_legs
+        body = rigid_body(robot, robot.q_stand)
+        self._com_b, self.planner = body.com, ForcePlanner(robot.mass, body.inertia, c.weights, c.max_force)
+        self._legs, self.state, self._view = Legs.of(robot), WalkState.of(legs), Preview.of(HORIZON, legs)
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
-        feet = robot.offsets[:, 0] + robot.offsets[:, 1]
-        self._under_hips: Array = np.ascontiguousarray(feet[:, :2])
-        self._hips: Array = self._under_hips - np.sign(self._under_hips) * gait.inset
-        self._inertial, self._knee_sign = robot.leg_inertial, robot.knee_sign
+        self._under_hips: Array = (robot.offsets[:, 0] + robot.offsets[:, 1])[:, :2]
+        self._place_hips()
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
         trust = min(1.0, 0.004 / period)
-        extra_kp = max(self.config.swing_kp - kp, 0.0) * trust
-        extra_kd = max(self.config.swing_kd - kd, 0.0) * trust
-        relax = 1.0 - math.exp(-period * kp / self.config.grip)
-        self._gains = np.array([kp, kd, period, extra_kp, extra_kd, relax])
-        self._plan_every = max(1, round(1.0 / (self.config.plan_rate * period)))
-        self.height, self.step_height, self.frequency = self.config.height, gait.step_height, 0.0
-        self.friction = self.config.friction
-        self.wanted, self.following = np.zeros(3), np.zeros(3)
-        legs = robot.num_legs
-        self.stance = np.ones(legs, dtype=np.int64)
-        self.forces = np.zeros((legs, 3))
-        self.pos, self._ground, self._slope = np.zeros(3), np.zeros(3), np.zeros(2)
-        self._pose, self._vel_cmd, self._com_w = np.zeros(3), np.zeros(3), np.zeros(3)
-        c = self.config
-        self._limits = np.array([c.acceleration, c.acceleration, c.yaw_acceleration, c.leash, 0.3])
-        self._timing = np.array([gait.duty, gait.period, period, min(1.0, period / 0.15), c.foot_gain])
-        self._lifted, self._progress, self._swing_time = np.zeros(legs), np.zeros(legs), np.full(legs, 0.2)
-        self._start, self._anchor, self._target, self._grip = (np.zeros((legs, 3)) for _ in range(4))
-        self._feet_b, self._feet_w, self._jac = np.zeros((legs, 3)), np.zeros((legs, 3)), np.zeros((legs, 3, 3))
-        self._R, self._acc = np.eye(3), np.zeros(3)
-        self._share, self._arms = np.zeros((HORIZON, legs)), np.zeros((HORIZON, legs, 3))
-        self._reference, self._state, self._offset = np.zeros((HORIZON, 12)), np.zeros(12), np.zeros(6)
+        self._tuning = Tuning(
+            dt=period,
+            ground_rate=min(1.0, period / 0.15),
+            foot_gain=c.foot_gain,
+            acceleration=c.acceleration,
+            yaw_acceleration=c.yaw_acceleration,
+            leash=c.leash,
+            kp=float(kp),
+            kd=float(kd),
+            extra_kp=max(c.swing_kp - kp, 0.0) * trust,
+            extra_kd=max(c.swing_kd - kd, 0.0) * trust,
+            release=1.0 - math.exp(-period * kp / c.grip),
+        )
+        self._plan_every = max(1, round(1.0 / (c.plan_rate * period)))
+        self.height, self.step_height, self.frequency = c.height, gait.step_height, 0.0
+        self.friction, self.wanted = c.friction, np.zeros(3)
         self.q_des = robot.q_stand.reshape(legs, 3).copy()
         self._count = 0
 
@@ -175,44 +156,36 @@ class Controller:
             omega_b: angular rate in the base frame.
             vel_w: velocity of the base in the world frame.
         """
-        robot, clock = self.robot, self.clock
-        q, dq = q.reshape(-1, 3), dq.reshape(-1, 3)
+        clock, state = self.clock, self.state
+        reading = Reading(q.reshape(-1, 3), dq.reshape(-1, 3), quat, omega_b, vel_w)
         if self._count == 0:
-            self._begin(q, quat)
+            self._begin(reading)
         else:
-            self.pos += vel_w * self.period
+            state.pos[:] += vel_w * self.period
         if clock.advance(self.period, self.frequency):
-            np.subtract(self._under_hips, np.sign(self._under_hips) * clock.inset, out=self._hips)
-        timing = self._timing
-        timing[0], timing[1] = clock.duty, clock.period
+            self._place_hips()
         # To stand is to stop: brake while the legs still step.
         wanted = self.wanted if clock.gait.duty < 1.0 else _STILL
-        phases = clock.phases
-        slip = observe(
-            robot.offsets, robot.signs, q, dq, quat, omega_b, vel_w, phases, timing, wanted, self._limits, self._hips,
-            self.pos, self._R, self._feet_b, self._jac, self._feet_w, self.stance, self._lifted, self._progress,
-            self._swing_time, self._start, self._anchor, self._target, self._ground, self._slope, self.following,
-            self._pose, self._vel_cmd,
-        )  # fmt: skip
-        self._trust_ground(slip)
+        pattern = clock.phases, clock.duty, clock.period
+        self._trust_ground(observe(self._legs, reading, self._tuning, *pattern, wanted, state))
         if self._count % self._plan_every == 0:
-            self._plan(phases, omega_b, vel_w)
+            count = look_ahead(reading, self._com_b, self.height, *pattern, state, self._view)
+            yaw, dt = math.atan2(state.R[1, 0], state.R[0, 0]), clock.period / HORIZON
+            self.planner.plan(dt, self.friction, yaw, count, self._view, state.forces, state.acc)
         self._count += 1
-        joint_targets(
-            robot.offsets, robot.signs, self._knee_sign, self._inertial, robot.armature, q, dq, self._R,
-            self.pos, vel_w, omega_b, self._acc, self.stance, self._progress, self._swing_time, self._start,
-            self._target, self._grip, self.step_height, self.forces, self._gains, self.q_des,
-        )  # fmt: skip
+        joint_targets(self._legs, reading, self._tuning, self.step_height, state, self.q_des)
         return self.q_des
 
-    def _begin(self, q: Array, quat: Array) -> None:
+    def _begin(self, reading: Reading) -> None:
         """The feet stand on the ground where they are."""
-        lie.rotation_from_quat_into(quat, self._R)
-        feet_in_world(self.robot.offsets, self.robot.signs, q, self._R, self.pos, self._feet_b, self._jac, self._feet_w)
-        self._anchor[:] = self._feet_w
-        self._grip[:] = self._feet_w
-        self._ground[:] = self._feet_w.mean(axis=0)
-        self._pose[2] = math.atan2(self._R[1, 0], self._R[0, 0])
+        state = self.state
+        find_feet(self._legs, reading.q, reading.quat, state)
+        state.anchor[:] = state.grip[:] = state.feet_w
+        state.ground[:] = state.feet_w.mean(axis=0)
+        state.pose[2] = math.atan2(state.R[1, 0], state.R[0, 0])
+
+    def _place_hips(self) -> None:
+        self.state.hips[:] = self._under_hips - np.sign(self._under_hips) * self.clock.inset
 
     def _trust_ground(self, slip: float) -> None:
         """Count on less friction at once when feet slip, and on more again little by little when they hold."""
@@ -221,20 +194,3 @@ class Controller:
             self.friction = max(self.friction * math.exp(-self.period / config.caution_time), config.least_friction)
         else:
             self.friction = min(self.friction + config.trust_rate * self.period, config.friction)
-
-    def _plan(self, phases: Array, omega_b: Array, vel_w: Array) -> None:
-        yaw = math.atan2(self._R[1, 0], self._R[0, 0])
-        body.body_state(
-            self._R, self.pos, vel_w, omega_b, self._com_b, self._slope, self._pose, self.height, self._com_w,
-            self._state, self._offset,
-        )  # fmt: skip
-        clock = self.clock
-        dt = clock.period / HORIZON
-        count = body.preview(
-            phases, clock.duty, clock.period, dt, self.stance, self._feet_w, self._target, self._hips, self._com_w,
-            self._vel_cmd, self._ground, self._slope, yaw, self.following[2], self._offset, self._share, self._arms,
-            self._reference,
-        )  # fmt: skip
-        self.planner.plan(
-            dt, self.friction, yaw, count, self._arms, self._share, self._state, self._reference, self.forces, self._acc
-        )  # fmt: skip
