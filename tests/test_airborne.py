@@ -16,10 +16,10 @@ from gait.sim.collect import CollectConfig, collect, draw_episode
 from gait.sim.episode import EpisodeConfig, RawEpisode, Simulation, run_episode
 from gait.sim.gaits import gait_id
 from gait.sim.handled import HandledLegs
+from gait.sim.mismatch import PROFILES, sensors_of
 from gait.sim.sensing import SAMPLE_DT
 from gait.sim.sensors import sense
 from gait.sim.store import read_index
-from gait.sim.mismatch import PROFILES, sensors_of
 from gait.train.config import TrainConfig, config_of, read_config, write_config
 
 GRAVITY = np.array([0.0, 0.0, -9.81])

@@ -9,7 +9,7 @@ from gait import Robot, lie
 
 pytest.importorskip("numba", reason="numba comes with the sim extra")
 
-from gait.sim import leg_kernels, rotation_kernels  # noqa: E402
+from gait.sim import leg_kernels, rotation_kernels
 
 ANGLES = st.one_of(
     st.floats(0.0, 3.1),

@@ -131,8 +131,8 @@ def _velocities(config: CollectConfig, method: str, show: bool) -> Velocities:
         from gait.sim.arrows import Velocities
         from gait.sim.collect import draw_episode, episode_feedback, episode_robot
         from gait.sim.episode import run_episode
-        from gait.sim.sensors import sense
         from gait.sim.mismatch import sensors_of
+        from gait.sim.sensors import sense
 
         episode, seed, noise = draw_episode(config, 0)
         robot = episode_robot(episode)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gait.errors import GaitError
+from gait.log.imu_noise import ImuNoise
 from gait.sim.episode import EpisodeConfig
-from gait.sim.sensors import ImuConfig, JointConfig, SensorConfig
+from gait.sim.sensors import JointConfig, SensorConfig
 
 _DEG = math.pi / 180.0
 _G = 9.80665
@@ -35,7 +36,7 @@ class Imperfection:
     body: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `EpisodeConfig` that change."""
     imu: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of `ImuConfig` that change."""
+    """Fields of `ImuNoise` that change."""
     joints: Mapping[str, Any] = field(default_factory=dict)
     """Fields of `JointConfig` that change."""
 
@@ -154,7 +155,7 @@ TWIN: tuple[Imperfection, ...] = (
 )
 """The benchmark robot. Slips are not in the list: they come from the terrain."""
 
-TRAINING_SENSORS = SensorConfig(imu=ImuConfig(gyro_noise=4.5e-4, accel_noise=4.5e-3))
+TRAINING_SENSORS = SensorConfig(imu=ImuNoise(gyro_noise=4.5e-4, accel_noise=4.5e-3))
 """Zero-mean Gaussian noise on the IMU only, as in the paper: 0.01 rad/s and 0.1 m/s^2 in a sample, two to three times
 the data sheet's, so that a network does not lean on what one IMU happens to say. Joints stay clean."""
 
@@ -173,7 +174,7 @@ def sensors_of(profile: str, only: Iterable[str] | None = None) -> SensorConfig:
         return SensorConfig()
     if profile == "training":
         return TRAINING_SENSORS
-    imu, joints = ImuConfig(), JointConfig()
+    imu, joints = ImuNoise(), JointConfig()
     for item in _chosen(profile, only):
         imu, joints = replace(imu, **item.imu), replace(joints, **item.joints)
     # The Go1's foot sensors read an uncalibrated air pressure: nothing here may depend on them.

@@ -19,6 +19,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.log.imu_noise import ImuNoise
 from gait.log.log import Log
 from gait.robot import Robot
 from gait.sim.rotation_kernels import rotation_from_quat, so3_exp
@@ -37,32 +38,6 @@ from gait.sim.sensing import (  # fmt: skip
 
 if TYPE_CHECKING:
     from gait.sim.episode import RawEpisode
-
-
-@dataclass(frozen=True)
-class ImuConfig:
-    """Errors of the inertial sensor. The defaults are a perfect one."""
-
-    gyro_noise: float = 0.0
-    """White noise density, rad/s/sqrt(Hz); one 2 ms sample has the standard deviation density / sqrt(2 ms)."""
-    accel_noise: float = 0.0
-    """White noise density, m/s^2/sqrt(Hz)."""
-    gyro_bias: float = 0.0
-    """Standard deviation of the bias at switch-on, drawn once an episode for each axis, rad/s."""
-    accel_bias: float = 0.0
-    """The same for the accelerometer, m/s^2."""
-    gyro_walk: float = 0.0
-    """Density of the bias random walk, rad/s^2/sqrt(Hz)."""
-    accel_walk: float = 0.0
-    """The same for the accelerometer, m/s^3/sqrt(Hz)."""
-    gyro_range: float = math.inf
-    """Readings saturate here, rad/s."""
-    accel_range: float = math.inf
-    """Readings saturate here, m/s^2."""
-    mounting: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Rotation vector from the mounting that the robot's description claims to the true one, rad."""
-    delay: int = 0
-    """Age of the newest reading, in samples of 2 ms."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +66,7 @@ class JointConfig:
 class SensorConfig:
     """All sensors of the robot. The defaults give exact data."""
 
-    imu: ImuConfig = field(default_factory=ImuConfig)
+    imu: ImuNoise = field(default_factory=ImuNoise)
     joints: JointConfig = field(default_factory=JointConfig)
     foot_force: bool = True
     """Whether the feet carry a force sensor."""
@@ -187,11 +162,12 @@ def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tu
     imu, joints, count = config.imu, config.joints, robot.num_joints
     if joints.offset and len(joints.offset) != count:
         raise GaitError(f"sensor offsets are {len(joints.offset)} numbers but {robot.name} has {count} joints")
-    if min(imu.delay, joints.delay) < 0:
+    if joints.delay < 0:
         raise GaitError("a sensor delay must be zero or more samples")
     R_bi = rotation_from_quat(robot.imu_quat_wxyz)
     # Everything constant is drawn before the first sample, so that streaming and whole episodes draw alike.
     bias = rng.standard_normal((2, 3)) * np.array([[imu.gyro_bias], [imu.accel_bias]])
+    bias += np.array([imu.gyro_offset, imu.accel_offset])
     gain = 1.0 + joints.torque_gain * rng.standard_normal(count)
     smoothing = 1.0 - math.exp(-2.0 * math.pi * joints.velocity_cutoff * PHYSICS_DT)
     settings = SensorSettings(

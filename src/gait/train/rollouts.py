@@ -92,8 +92,8 @@ def rollout(plan: Any, number: int) -> Log:
     from gait.robot import Robot
     from gait.sim.collect import MAX_ATTEMPTS, draw_episode
     from gait.sim.episode import run_episode
-    from gait.sim.sensors import sense
     from gait.sim.mismatch import sensors_of
+    from gait.sim.sensors import sense
 
     for attempt in range(MAX_ATTEMPTS):
         episode, seed, noise = draw_episode(plan, number, attempt)
