@@ -15,7 +15,7 @@ from gait.sim.mpc.controller import Controller, ControllerConfig, rigid_body  # 
 from gait.sim.mpc.footwork import step_phases  # noqa: E402
 from gait.sim.mpc.joint_targets import swing_point, turned  # noqa: E402
 from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, MpcWeights, assemble  # noqa: E402
-from gait.sim.mpc.walk_state import Preview, WalkState  # noqa: E402
+from gait.sim.mpc.walk_state import Pattern, Preview, WalkState  # noqa: E402
 from gait.sim.settings import EpisodeConfig  # noqa: E402
 from gait.sim.world import build_model, stand_state  # noqa: E402
 
@@ -165,7 +165,7 @@ def test_legs_lift_and_land_by_their_phase_and_late_ones_stay_down() -> None:
     def legs(phase: float, duty: float, standing: int, lifted: float) -> int:
         state = WalkState.of(1)
         state.stance[0], state.lifted[0] = standing, lifted
-        step_phases(np.array([phase]), duty, 0.4, state)
+        step_phases(Pattern(np.array([phase]), duty, 0.4), state)
         return int(state.stance[0])
 
     assert legs(0.4, 0.5, 1, 0.0) == 1

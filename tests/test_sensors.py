@@ -209,8 +209,6 @@ def test_a_recording_gets_the_errors_that_the_simulator_applies(go1: Robot, long
     exact = sense(long_raw, go1, EXACT, rng())
     skewed = {"mounting": (0.01, 0.0, -0.02), "gyro_range": 3.0, "accel_range": 30.0, "gyro_offset": (0.1, 0.0, -0.2)}
     noise = ImuNoise(**skewed, delay=2)
-        mounting=(0.01, 0.0, -0.02), gyro_range=3.0, accel_range=30.0, delay=2, gyro_offset=(0.1, 0.0, -0.2)
-    )
     ours, theirs = exact.with_imu_noise(noise, 0), sense(long_raw, go1, SensorConfig(imu=noise), rng())
     np.testing.assert_allclose(ours.gyro, theirs.gyro, atol=1e-9)
     np.testing.assert_allclose(ours.accel, theirs.accel, atol=1e-9)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gait.sim.arrows import Velocities
-    from gait.sim.collect import Progress
+    from gait.sim.collect import CollectionProgress
 
 STARTING = "starting; the first time this compiles for about half a minute"
 
@@ -77,9 +77,9 @@ def run(options: Options) -> Outcome:
 def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list[Row]:
     from gait.sim.collect import collect
 
-    last: Progress | None = None
+    last: CollectionProgress | None = None
 
-    def remember(progress: Progress) -> None:
+    def remember(progress: CollectionProgress) -> None:
         nonlocal last
         last = progress
         update(progress)
@@ -104,7 +104,7 @@ def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list
 
 
 def _draw(config: CollectConfig, options: Options, path: Path, show: bool) -> list[Row]:
-    from gait.sim.collect import Progress, draw_episode, episode_feedback
+    from gait.sim.collect import CollectionProgress, draw_episode, episode_feedback
     from gait.sim.render import RenderConfig, check_path, frames, save
 
     check_path(path)
@@ -118,7 +118,7 @@ def _draw(config: CollectConfig, options: Options, path: Path, show: bool) -> li
     with _bar(show, "frames") as update:
         for image in frames(episode, seed, look, episode_feedback(config, episode, seed), velocities):
             images.append(image)
-            update(Progress(len(images), total))
+            update(CollectionProgress(len(images), total))
     count = save(images, path, look)
     rows = [Row("frames", count, "-"), Row("drawn", len(images) / look.fps, "s")]
     return rows if velocities is None else [*rows, Row("velocity_rmse", velocities.rmse, "m/s")]
@@ -142,7 +142,7 @@ def _velocities(config: CollectConfig, method: str, show: bool) -> Velocities:
 
 
 @contextmanager
-def _bar(show: bool, what: str) -> Iterator[Callable[[Progress], None]]:
+def _bar(show: bool, what: str) -> Iterator[Callable[[CollectionProgress], None]]:
     """A progress bar on a terminal; nothing anywhere else."""
     if not show:
         yield lambda progress: None
@@ -155,7 +155,7 @@ def _bar(show: bool, what: str) -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None, note="")
 
-        def update(progress: Progress) -> None:
+        def update(progress: CollectionProgress) -> None:
             note = f"{progress.realtime_factor:.1f} x real time, {progress.falls} falls" if progress.simulated else ""
             bar.update(task, total=progress.total, completed=progress.finished, note=note)
 

@@ -20,7 +20,7 @@ from gait.report.rows import Row
 from gait.train.config import FIELDS, TrainConfig, config_of, read_config
 
 if TYPE_CHECKING:
-    from gait.train.loop import Progress
+    from gait.train.loop import TrainingProgress
 
 ROOT = Path("runs/train")
 
@@ -115,7 +115,7 @@ def _resolve(options: Any) -> tuple[TrainConfig, Path]:
 
 
 @contextmanager
-def _bar(show: bool) -> Iterator[Callable[[Progress], None] | None]:
+def _bar(show: bool) -> Iterator[Callable[[TrainingProgress], None] | None]:
     """A progress bar on a terminal; nothing anywhere else."""
     if not show:
         yield None
@@ -128,7 +128,7 @@ def _bar(show: bool) -> Iterator[Callable[[Progress], None] | None]:
     with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("iterations", total=None, note="")
 
-        def update(p: Progress) -> None:
+        def update(p: TrainingProgress) -> None:
             note = f"loss {p.loss:.3f}, {p.samples_per_second / 1e3:.0f} k samples/s"
             if p.rmse == p.rmse:
                 note += f", validation {p.rmse:.4f} m/s, {100 * p.within:.0f} % within 1 sigma"

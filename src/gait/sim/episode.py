@@ -14,14 +14,15 @@ import numpy.typing as npt
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
 from gait.robot import Robot, robot_names
-from gait.sim.airborne import Hand, HandledLegs
+from gait.sim.airborne import Hand
 from gait.sim.commands import check_schedule
 from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
+from gait.sim.handled import HandledLegs
 from gait.sim.leg_kernels import Legs
 from gait.sim.mpc.controller import Controller, ControllerConfig
 from gait.sim.rising import Rising
 from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
-from gait.sim.stationary import RandomTargets
+from gait.sim.stationary import LegMotion, RandomTargets
 from gait.sim.stepping import (  # fmt: skip
     CONTACT_FORCE,
     FORCE,
@@ -157,21 +158,21 @@ class Simulation:
         self._base_id = self.model.body(self.robot.base_link).id
         d = self.data
         self._views = Physics(d.qpos, d.qvel, d.sensordata, d.ctrl)
-        self.controller: Controller | RandomTargets | HandledLegs
+        self.controller: Controller | LegMotion
         self._hand: Hand | None = None
-        period = 1.0 / config.control_rate
+        settings = config.kp, config.kd, 1.0 / config.control_rate
         if config.gait == STATIONARY:
-            self.controller = RandomTargets(self.robot, config.kp, period, self.rng)
+            self.controller = RandomTargets(self.robot, *settings, self.rng)
         elif config.gait == AIRBORNE:
             hand_rng, legs_rng = self.rng.spawn(2)
-            self.controller = HandledLegs(self.robot, config.kp, config.kd, period, legs_rng)
-            self._hand = Hand(self.body, self.model, self.data, period, self.controller, hand_rng)
+            self.controller = HandledLegs(self.robot, *settings, legs_rng)
+            self._hand = Hand(self.body, self.model, self.data, settings[-1], self.controller, hand_rng)
             self.physics = self._hand.step
         elif config.gait == RISING:
-            self.controller = Rising(self.robot, config.kp, config.kd, period, self.rng)
+            self.controller = Rising(self.robot, *settings, self.rng)
             self.data.qpos[:19] = self.controller.start(self.body)
         else:
-            self.controller = Controller(self.robot, "stand", config.kp, config.kd, period, controller)
+            self.controller = Controller(self.robot, "stand", *settings, controller)
         self.record[0, :7], self.record[0, Q] = self.data.qpos[:7], self.data.qpos[7:19]
 
     @property

@@ -13,22 +13,17 @@ import numpy as np
 from gait.arrays import Array
 from gait.robot import Robot
 from gait.sim.commands import Command
-from gait.sim.gaits import RISING
 from gait.sim.leg_kernels import forward
 from gait.sim.mpc.controller import Controller
 from gait.sim.proportions import Proportions
 from gait.sim.stationary import RandomTargets
-
-__all__ = ["RISING", "Rising"]
 
 
 class Rising(RandomTargets):
     """Glides along a story that is drawn along the way; the same interface as the walking controller."""
 
     def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, period, rng)
-        self.gait_id = -1
-        self._kd = kd
+        super().__init__(robot, kp, kd, period, rng)
         self._walker: Controller | None = None
         self._last = self._from = self._to = self._lying()
         self._story = self._tell()
@@ -124,13 +119,6 @@ class Rising(RandomTargets):
         self._walker.command(command)
         self.wanted, self.gait_id = self._walker.wanted, self._walker.gait_id
         self._glide, self._hold, self._noise = rng.uniform(0.8, 2.0), rng.uniform(0.0, 1.5), 0.0
-
-    def _stance(self, height: tuple[float, float], lean: float) -> Array:
-        """Feet below the hips at a height, leaning a little or, above 1, much."""
-        rng = self._rng
-        return self._posture(
-            self._size * rng.uniform(*height), min(lean, 1.0) * rng.uniform(-1, 1, 2), lean * rng.uniform(-1, 1, 3)
-        )
 
     def _lying(self) -> Array:
         """A folded posture whose feet reach hardly lower than the belly."""

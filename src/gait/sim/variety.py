@@ -8,7 +8,7 @@ along with mass and length, so that every one of them can walk.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -156,10 +156,9 @@ def description(name_or_path: str) -> dict[str, Any]:
     return tree
 
 
-def description_text(tree: Mapping[str, Any], comment: Sequence[str] = ()) -> str:
-    """The text of a YAML file with this description."""
-    lines = "".join(f"# {line}\n" for line in comment)
-    return lines + yaml.safe_dump(dict(tree), sort_keys=False, default_flow_style=None, width=120)
+def description_text(tree: Mapping[str, Any], comment: str) -> str:
+    """The text of a YAML file with this description, below a comment."""
+    return f"# {comment}\n" + yaml.safe_dump(dict(tree), sort_keys=False, default_flow_style=None, width=120)
 
 
 @lru_cache(maxsize=8)

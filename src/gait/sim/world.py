@@ -99,20 +99,12 @@ def _looks(spec: Any) -> None:
         ("grid", [0.24, 0.26, 0.28], [0.34, 0.36, 0.38]),
         ("plate", [0.55, 0.65, 0.75], [0.62, 0.72, 0.82]),
     ):
-        spec.add_texture(
-            name=name,
-            type=mujoco.mjtTexture.mjTEXTURE_2D,
-            builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
-            width=256,
-            height=256,
-            rgb1=dark,
-            rgb2=light,
-        )
+        kind, pattern = mujoco.mjtTexture.mjTEXTURE_2D, mujoco.mjtBuiltin.mjBUILTIN_CHECKER
+        spec.add_texture(name=name, type=kind, builtin=pattern, width=256, height=256, rgb1=dark, rgb2=light)
         material = spec.add_material(name=name, texrepeat=[2, 2], texuniform=True)
         material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
-    spec.worldbody.add_light(
-        pos=[0, 0, 4], dir=[0.2, 0.2, -1], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, castshadow=True
-    )
+    sun = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
+    spec.worldbody.add_light(pos=[0, 0, 4], dir=[0.2, 0.2, -1], type=sun, castshadow=True)
 
 
 def _inertia(body: Any, link: Link) -> None:
@@ -144,66 +136,57 @@ def _add_robot(spec: Any, robot: Robot, config: EpisodeConfig) -> None:
     base.sleep = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
     base.add_freejoint(name="floating_base")
     _inertia(base, _loaded_base(robot, config))
-    _shape(
-        base,
-        name=robot.base_link,
-        type=mujoco.mjtGeom.mjGEOM_BOX,
-        size=list(shapes.base / 2),
-        rgba=[0.75, 0.77, 0.8, 1],
-    )
+    box = {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": list(shapes.base / 2)}
+    _shape(base, name=robot.base_link, **box, rgba=[0.75, 0.77, 0.8, 1])
     base.add_site(name="imu", pos=list(robot.imu_position), quat=list(robot.imu_quat_wxyz))
-    _contact_sensor(spec, "base_contact", mujoco.mjtObj.mjOBJ_GEOM, robot.base_link, found_only=True)
-    capsule, joint = mujoco.mjtGeom.mjGEOM_CAPSULE, 0
+    _contact_sensor(spec, "base_contact", robot.base_link, mujoco.mjtConDataField.mjCONDATA_FOUND)
     for i, leg in enumerate(robot.leg_names):
         parent = base
-        tips = robot.offsets[i]
         for k, part in enumerate(("hip", "thigh", "calf")):
-            name = robot.joint_names[joint]
-            body = parent.add_body(name=f"{leg}_{part}", pos=list(tips[k]))
+            body = parent.add_body(name=f"{leg}_{part}", pos=list(robot.offsets[i, k]))
             _inertia(body, robot.links[i][k])
-            axis = [robot.signs[i, k], 0, 0] if k == 0 else [0, robot.signs[i, k], 0]
-            body.add_joint(
-                name=name,
-                type=mujoco.mjtJoint.mjJNT_HINGE,
-                axis=axis,
-                range=[robot.q_lower[joint], robot.q_upper[joint]],
-                damping=robot.damping[joint] * config.joint_damping,
-                frictionloss=robot.friction[joint] * config.joint_friction,
-                armature=robot.armature[joint],
-            )
-            motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-            motor.set_to_motor()
-            motor.forcerange = [-robot.torque_limit[joint], robot.torque_limit[joint]]
-            motor.forcelimited = True
-            tip = list(tips[k + 1])
-            if part == "hip":
-                size = [shapes.hip_radius, 0.02, 0.0]
-                cylinder = mujoco.mjtGeom.mjGEOM_CYLINDER
-                _shape(body, type=cylinder, size=size, quat=[0.7071068, 0.7071068, 0, 0], rgba=[0.2, 0.2, 0.22, 1])
-            else:
-                radius = shapes.thigh_radius if part == "thigh" else shapes.calf_radius
-                ends = [0.0, 0.0, 0.0, *tip]
-                _shape(body, type=capsule, size=[radius, 0, 0], fromto=ends, rgba=[0.3, 0.32, 0.35, 1])
-            parent, joint = body, joint + 1
-        _shape(
-            parent,
-            name=f"{leg}_foot",
-            type=mujoco.mjtGeom.mjGEOM_SPHERE,
-            size=[robot.foot_radius, 0, 0],
-            pos=list(tips[3]),
-            rgba=[0.1, 0.1, 0.1, 1],
-        )
-        _contact_sensor(spec, f"{leg}_force", mujoco.mjtObj.mjOBJ_GEOM, f"{leg}_foot")
+            _joint(spec, body, robot, config, 3 * i + k)
+            _link_shape(body, robot, part, robot.offsets[i, k + 1])
+            parent = body
+        foot = {
+            "type": mujoco.mjtGeom.mjGEOM_SPHERE,
+            "size": [robot.foot_radius, 0, 0],
+            "pos": list(robot.offsets[i, 3]),
+        }
+        _shape(parent, name=f"{leg}_foot", **foot, rgba=[0.1, 0.1, 0.1, 1])
+        _contact_sensor(spec, f"{leg}_force", f"{leg}_foot", mujoco.mjtConDataField.mjCONDATA_FORCE)
 
 
-def _contact_sensor(spec: Any, name: str, kind: Any, target: str, found_only: bool = False) -> None:
-    """Net contact force in the world frame on a geom, or just whether it touches anything."""
-    found, force = 1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND), 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE)
-    net = 3  # reduce the contacts to their net force, expressed in the world frame
-    spec.add_sensor(
+def _joint(spec: Any, body: Any, robot: Robot, config: EpisodeConfig, joint: int) -> None:
+    """One joint and its motor."""
+    name, sign, limit = robot.joint_names[joint], robot.signs.ravel()[joint], robot.torque_limit[joint]
+    body.add_joint(
         name=name,
-        type=mujoco.mjtSensor.mjSENS_CONTACT,
-        objtype=kind,
-        objname=target,
-        intprm=[found if found_only else force, net, 1],
+        type=mujoco.mjtJoint.mjJNT_HINGE,
+        axis=[sign, 0, 0] if joint % 3 == 0 else [0, sign, 0],
+        range=[robot.q_lower[joint], robot.q_upper[joint]],
+        damping=robot.damping[joint] * config.joint_damping,
+        frictionloss=robot.friction[joint] * config.joint_friction,
+        armature=robot.armature[joint],
     )
+    motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+    motor.set_to_motor()
+    motor.forcerange, motor.forcelimited = [-limit, limit], True
+
+
+def _link_shape(body: Any, robot: Robot, part: str, tip: Array) -> None:
+    """A cylinder for the hip, a capsule from joint to joint for the others."""
+    if part == "hip":
+        cylinder = {"type": mujoco.mjtGeom.mjGEOM_CYLINDER, "size": [robot.shapes.hip_radius, 0.02, 0.0]}
+        _shape(body, **cylinder, quat=[0.7071068, 0.7071068, 0, 0], rgba=[0.2, 0.2, 0.22, 1])
+        return
+    radius = robot.shapes.thigh_radius if part == "thigh" else robot.shapes.calf_radius
+    capsule = {"type": mujoco.mjtGeom.mjGEOM_CAPSULE, "size": [radius, 0, 0], "fromto": [0.0, 0.0, 0.0, *tip]}
+    _shape(body, **capsule, rgba=[0.3, 0.32, 0.35, 1])
+
+
+def _contact_sensor(spec: Any, name: str, geom: str, field: Any) -> None:
+    """Net contact force in the world frame on a geom, or just whether it touches anything."""
+    net = 3  # reduce the contacts to their net force, expressed in the world frame
+    kind, of = mujoco.mjtSensor.mjSENS_CONTACT, mujoco.mjtObj.mjOBJ_GEOM
+    spec.add_sensor(name=name, type=kind, objtype=of, objname=geom, intprm=[1 << int(field), net, 1])

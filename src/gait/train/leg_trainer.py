@@ -15,7 +15,7 @@ from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
 from gait.train.leg_loss import Carried, carried_likelihood, carry, leg_likelihood
 from gait.train.loop import Trainer, learning_rate
-from gait.train.validate import Score, score_of
+from gait.train.validate import VelocityScore, score_of
 
 SPARSE, DENSE = 5, 2
 """Every so many samples count: for single legs neighbours say the same, a filter wants them all."""
@@ -52,7 +52,7 @@ class LegsTrainer(Trainer):
         self.history.append(row)
         return row
 
-    def validate(self) -> Score:
+    def validate(self) -> VelocityScore:
         """The error of the small filter over the validation episodes, which are as long as the shortest of them."""
         episodes = self.source.validation
         steps = min(len(episode.features) for episode in episodes)

@@ -16,7 +16,7 @@ from gait.sim.mpc.footwork import find_feet, observe
 from gait.sim.mpc.joint_targets import joint_targets
 from gait.sim.mpc.planner import HORIZON, ForcePlanner, MpcWeights
 from gait.sim.mpc.preview import look_ahead
-from gait.sim.mpc.walk_state import Preview, Reading, Tuning, WalkState
+from gait.sim.mpc.walk_state import Pattern, Preview, Tuning, WalkReading, WalkState
 from gait.sim.proportions import Proportions
 
 _STILL: Array = np.zeros(3)
@@ -157,7 +157,7 @@ class Controller:
             vel_w: velocity of the base in the world frame.
         """
         clock, state = self.clock, self.state
-        reading = Reading(q.reshape(-1, 3), dq.reshape(-1, 3), quat, omega_b, vel_w)
+        reading = WalkReading(q.reshape(-1, 3), dq.reshape(-1, 3), quat, omega_b, vel_w)
         if self._count == 0:
             self._begin(reading)
         else:
@@ -166,17 +166,17 @@ class Controller:
             self._place_hips()
         # To stand is to stop: brake while the legs still step.
         wanted = self.wanted if clock.gait.duty < 1.0 else _STILL
-        pattern = clock.phases, clock.duty, clock.period
-        self._trust_ground(observe(self._legs, reading, self._tuning, *pattern, wanted, state))
+        pattern = Pattern(clock.phases, clock.duty, clock.period)
+        self._trust_ground(observe(self._legs, reading, self._tuning, pattern, wanted, state))
         if self._count % self._plan_every == 0:
-            count = look_ahead(reading, self._com_b, self.height, *pattern, state, self._view)
+            count = look_ahead(reading, self._com_b, self.height, pattern, state, self._view)
             yaw, dt = math.atan2(state.R[1, 0], state.R[0, 0]), clock.period / HORIZON
             self.planner.plan(dt, self.friction, yaw, count, self._view, state.forces, state.acc)
         self._count += 1
         joint_targets(self._legs, reading, self._tuning, self.step_height, state, self.q_des)
         return self.q_des
 
-    def _begin(self, reading: Reading) -> None:
+    def _begin(self, reading: WalkReading) -> None:
         """The feet stand on the ground where they are."""
         state = self.state
         find_feet(self._legs, reading.q, reading.quat, state)

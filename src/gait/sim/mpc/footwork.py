@@ -9,23 +9,19 @@ import numpy as np
 from gait.arrays import Array
 from gait.sim.compiled import compiled
 from gait.sim.leg_kernels import Legs, feet_of, foot_velocity
-from gait.sim.mpc.walk_state import Reading, Tuning, WalkState
+from gait.sim.mpc.walk_state import Pattern, Tuning, WalkReading, WalkState
 from gait.sim.rotation_kernels import rotation_from_quat, transform
 
 
 @compiled
-def observe(
-    legs: Legs, reading: Reading, tuning: Tuning, phases: Array, duty: float, period: float, wanted: Array, s: WalkState
-) -> float:
+def observe(legs: Legs, reading: WalkReading, tuning: Tuning, pattern: Pattern, wanted: Array, s: WalkState) -> float:
     """Bring everything the controller knows about body, feet and ground up to date.
 
     Args:
         legs: of the robot as it is described.
         reading: of this step.
         tuning: settings.
-        phases: of each leg in [0, 1).
-        duty: share of the cycle that a leg stands.
-        period: seconds of a cycle.
+        pattern: of the gait.
         wanted: commanded forward, sideways and yaw velocity.
         s: updated.
 
@@ -34,11 +30,11 @@ def observe(
     """
     find_feet(legs, reading.q, reading.quat, s)
     slip = slip_speed(reading, s)
-    step_phases(phases, duty, period, s)
+    step_phases(pattern, s)
     track_ground(tuning.ground_rate, s)
     yaw = math.atan2(s.R[1, 0], s.R[0, 0])
     follow_command(wanted, tuning, yaw, s)
-    footholds(duty * period, tuning.foot_gain, yaw, reading.vel_w, s)
+    footholds(pattern.duty * pattern.period, tuning.foot_gain, yaw, reading.vel_w, s)
     return slip
 
 
@@ -52,7 +48,7 @@ def find_feet(legs: Legs, q: Array, quat: Array, s: WalkState) -> None:
 
 
 @compiled
-def slip_speed(reading: Reading, s: WalkState) -> float:
+def slip_speed(reading: WalkReading, s: WalkState) -> float:
     """Highest horizontal speed in m/s of the feet that should stand still, as the robot itself can tell.
 
     Feet that have just landed or are about to leave do not count.
@@ -68,13 +64,14 @@ def slip_speed(reading: Reading, s: WalkState) -> float:
 
 
 @compiled
-def step_phases(phases: Array, duty: float, period: float, s: WalkState) -> None:
+def step_phases(pattern: Pattern, s: WalkState) -> None:
     """Let legs lift off and touch down as their phases say.
 
     A leg whose swing would have little time left (the pattern changed under it) stays down for another cycle.
     """
-    for leg in range(phases.shape[0]):
-        phase = phases[leg]
+    duty = pattern.duty
+    for leg in range(pattern.phases.shape[0]):
+        phase = pattern.phases[leg]
         if s.stance[leg] == 1:
             if duty < phase < duty + 0.35 * (1.0 - duty):
                 s.stance[leg] = 0
@@ -90,7 +87,7 @@ def step_phases(phases: Array, duty: float, period: float, s: WalkState) -> None
             if s.progress[leg] < 0.3:
                 s.anchor[leg] = s.feet_w[leg]
         else:
-            s.swing_time[leg] = max((1.0 - s.lifted[leg]) * period, 0.05)
+            s.swing_time[leg] = max((1.0 - s.lifted[leg]) * pattern.period, 0.05)
             s.progress[leg] = (phase - s.lifted[leg]) / (1.0 - s.lifted[leg])
 
 

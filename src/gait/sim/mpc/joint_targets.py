@@ -7,7 +7,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.sim.compiled import compiled
 from gait.sim.leg_kernels import Legs, leg_ik, leg_torque
-from gait.sim.mpc.walk_state import Reading, Tuning, WalkState
+from gait.sim.mpc.walk_state import Tuning, WalkReading, WalkState
 from gait.sim.rotation_kernels import product, rotate_inverse, so3_exp, transform
 
 _EPS = 0.004
@@ -32,7 +32,7 @@ def turned(R: Array, omega: Array, time: float) -> Array:
 
 
 @compiled
-def joint_targets(legs: Legs, reading: Reading, tuning: Tuning, lift: float, s: WalkState, q_des: Array) -> None:
+def joint_targets(legs: Legs, reading: WalkReading, tuning: Tuning, lift: float, s: WalkState, q_des: Array) -> None:
     """Joint targets (L, 3) to hold for the coming control period, written into `q_des`.
 
     A target is wanted motion plus wanted torque: q_des = q_ref + (tau + kd dq_ref) / kp. The reference is taken at the

@@ -7,29 +7,26 @@ import math
 from gait.arrays import Array
 from gait.sim.compiled import compiled
 from gait.sim.mpc.planner import LEAST_SHARE
-from gait.sim.mpc.walk_state import Preview, Reading, WalkState
+from gait.sim.mpc.walk_state import Pattern, Preview, WalkReading, WalkState
 from gait.sim.rotation_kernels import rotate
 
 
 @compiled
-def look_ahead(
-    reading: Reading, com_b: Array, height: float, phases: Array, duty: float, period: float, s: WalkState, out: Preview
-) -> int:
+def look_ahead(reading: WalkReading, com_b: Array, height: float, pattern: Pattern, s: WalkState, out: Preview) -> int:
     """Fill in the preview, with the present place of the base as origin.
 
     Args:
         reading: of this step.
         com_b: centre of mass in the base frame.
         height: wanted height of the base.
-        phases: of each leg.
-        duty: share of the cycle that a leg stands.
-        period: seconds of a cycle; the horizon is one.
+        pattern: of the gait; the horizon is one cycle.
         s: the controller's state, whose centre of mass is brought up to date.
         out: written.
 
     Returns:
         How many legs stand in how many steps: the forces to plan.
     """
+    phases, duty, period = pattern.phases, pattern.duty, pattern.period
     yaw = math.atan2(s.R[1, 0], s.R[0, 0])
     body_now(reading, com_b, yaw, s, out)
     com_height = height + com_b[2]
@@ -52,7 +49,7 @@ def look_ahead(
                 out.share[k, leg] = 0.0
             if out.share[k, leg] >= LEAST_SHARE:
                 count += 1
-            x, y, z = _foot_then(leg, math.floor(0.5 * (a + b)), phases[leg], duty, period, yaw, s)
+            x, y, z = _foot_then(leg, math.floor(0.5 * (a + b)), pattern, yaw, s)
             out.arms[k, leg, 0] = cos * (x - cx) + sin * (y - cy)
             out.arms[k, leg, 1] = -sin * (x - cx) + cos * (y - cy)
             out.arms[k, leg, 2] = z - cz
@@ -60,15 +57,13 @@ def look_ahead(
 
 
 @compiled
-def _foot_then(
-    leg: int, cycle: int, phase: float, duty: float, period: float, yaw: float, s: WalkState
-) -> tuple[float, float, float]:
+def _foot_then(leg: int, cycle: int, pattern: Pattern, yaw: float, s: WalkState) -> tuple[float, float, float]:
     """Where a foot stands in a cycle from now: where it is, where it is about to land, or below its hip by then."""
     if cycle == 0 and s.stance[leg] == 1:
         return s.feet_w[leg, 0], s.feet_w[leg, 1], s.feet_w[leg, 2]
     if cycle <= 1 and s.stance[leg] == 0:
         return s.target[leg, 0], s.target[leg, 1], s.target[leg, 2]
-    when = (cycle + 0.5 * duty - phase) * period
+    when = (cycle + 0.5 * pattern.duty - pattern.phases[leg]) * pattern.period
     cos, sin = math.cos(yaw + s.following[2] * when), math.sin(yaw + s.following[2] * when)
     x = s.com_w[0] + s.vel_cmd[0] * when + cos * s.hips[leg, 0] - sin * s.hips[leg, 1]
     y = s.com_w[1] + s.vel_cmd[1] * when + sin * s.hips[leg, 0] + cos * s.hips[leg, 1]
@@ -76,7 +71,7 @@ def _foot_then(
 
 
 @compiled
-def body_now(reading: Reading, com_b: Array, yaw: float, s: WalkState, out: Preview) -> None:
+def body_now(reading: WalkReading, com_b: Array, yaw: float, s: WalkState, out: Preview) -> None:
     """The planner's view of the body in the heading frame."""
     cos, sin = math.cos(yaw), math.sin(yaw)
     arm, w, vel, x = rotate(s.R, com_b), rotate(s.R, reading.omega_b), reading.vel_w, out.state

@@ -12,7 +12,7 @@ import numpy as np
 from gait.arrays import AnyArray, Array
 
 
-class Reading(NamedTuple):
+class WalkReading(NamedTuple):
     """What the controller feels in one step."""
 
     q: Array
@@ -25,6 +25,17 @@ class Reading(NamedTuple):
     """Its angular velocity in its own frame."""
     vel_w: Array
     """Its velocity in the world frame."""
+
+
+class Pattern(NamedTuple):
+    """Where the gait is in its cycle."""
+
+    phases: Array
+    """Of each leg in [0, 1) (L,)."""
+    duty: float
+    """Share of the cycle that a leg stands."""
+    period: float
+    """Seconds of a cycle."""
 
 
 class Tuning(NamedTuple):
