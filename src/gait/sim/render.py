@@ -145,15 +145,8 @@ def save_gif(images: list[Frame], path: str | Path, look: RenderConfig | None = 
     # GIF time steps are hundredths of a second.
     duration = max(round(100.0 / (look.fps * look.speed)), 2) * 10
     with atomic_path(path) as temporary:
-        pictures[0].save(
-            temporary,
-            format="GIF",
-            save_all=True,
-            append_images=pictures[1:],
-            duration=duration,
-            loop=0,
-            optimize=False,
-        )
+        options = {"save_all": True, "append_images": pictures[1:], "duration": duration, "loop": 0, "optimize": False}
+        pictures[0].save(temporary, format="GIF", **options)
 
 
 def save_strip(images: list[Frame], path: str | Path, count: int = 8, columns: int = 4) -> int:
@@ -206,20 +199,13 @@ def find_backend() -> str:
 
 
 def _gl_context(config: RenderConfig) -> Any:
-    backend = _chosen_backend()
-    module = importlib.import_module(f"mujoco.{backend}")
-    context = module.GLContext(config.width, config.height)
-    context.make_current()
-    return context
-
-
-def _chosen_backend() -> str:
     # PyOpenGL binds to one platform for the life of the process, and MuJoCo records it in this variable.
     backend = os.environ.get("PYOPENGL_PLATFORM", "").lower()
     if backend not in BACKENDS:
-        backend = find_backend()
-        os.environ["PYOPENGL_PLATFORM"] = backend
-    return backend
+        backend = os.environ["PYOPENGL_PLATFORM"] = find_backend()
+    context = importlib.import_module(f"mujoco.{backend}").GLContext(config.width, config.height)
+    context.make_current()
+    return context
 
 
 def _pillow() -> Any:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.log.imu_noise import ImuNoise
 from gait.log.log import Log
+from gait.log.sample import Sample
 from gait.robot import Robot
 from gait.sim.rotation_kernels import rotation_from_quat, so3_exp
 from gait.sim.sensing import (  # fmt: skip
@@ -72,18 +73,6 @@ class SensorConfig:
     """Whether the feet carry a force sensor."""
 
 
-class SensorSample(NamedTuple):
-    """One 500 Hz sample, as an estimator takes it."""
-
-    t: float
-    gyro: Array
-    accel: Array
-    q: Array
-    dq: Array
-    q_des: Array
-    tau: Array
-
-
 class SensorStream:
     """The sensors of a robot that is being simulated, for an estimator in the loop.
 
@@ -100,7 +89,7 @@ class SensorStream:
 
     def step(
         self, quat_wb_wxyz: Array, vel_w: Array, omega_b: Array, q: Array, dq: Array, q_des: Array, tau: Array
-    ) -> SensorSample | None:
+    ) -> Sample | None:
         """Take the exact state after one physics step, starting with the initial state.
 
         Returns:
@@ -118,7 +107,7 @@ class SensorStream:
             return None
         angle, rate, torque = self._joints.reshape(3, -1).copy()
         gyro, accel = self._imu.reshape(2, 3).copy()
-        return SensorSample(self._row * PHYSICS_DT, gyro, accel, angle, rate, q_des + self._settings.offset, torque)
+        return Sample(self._row * PHYSICS_DT, gyro, accel, angle, rate, q_des + self._settings.offset, torque)
 
 
 def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Generator, source: str = "") -> Log:

@@ -62,19 +62,10 @@ class ControllerConfig:
 
     def fitted(self, to: Proportions) -> ControllerConfig:
         """The settings that make a robot of other proportions walk alike."""
-        return replace(
-            self,
-            height=self.height * to.length,
-            slip_speed=self.slip_speed * to.time,
-            max_force=self.max_force * to.mass,
-            foot_gain=self.foot_gain * to.time,
-            yaw_acceleration=self.yaw_acceleration / to.length,
-            leash=self.leash * to.length,
-            swing_kp=self.swing_kp * to.stiffness,
-            swing_kd=self.swing_kd * to.damping,
-            grip=self.grip * to.damping,
-            weights=self.weights.fitted(to),
-        )
+        lengths = {"height": "length", "leash": "length", "slip_speed": "time", "foot_gain": "time"}
+        gains = {"swing_kp": "stiffness", "swing_kd": "damping", "grip": "damping"}
+        fitted = to.fit(self, **lengths, **gains, max_force="mass", yaw_acceleration="/length")
+        return replace(fitted, weights=self.weights.fitted(to))
 
 
 def rigid_body(robot: Robot, q: Array) -> Link:

@@ -32,25 +32,21 @@ LEAST_SHARE = 0.15
 class MpcWeights:
     """What a deviation costs."""
 
-    angle: tuple[float, float, float] = (8.0, 8.0, 6.0)
+    angle: tuple[float, ...] = (8.0, 8.0, 6.0)
     """Roll, pitch, yaw."""
-    position: tuple[float, float, float] = (2.0, 2.0, 50.0)
-    rate: tuple[float, float, float] = (0.02, 0.02, 0.3)
-    velocity: tuple[float, float, float] = (0.5, 0.5, 0.2)
+    position: tuple[float, ...] = (2.0, 2.0, 50.0)
+    rate: tuple[float, ...] = (0.02, 0.02, 0.3)
+    velocity: tuple[float, ...] = (0.5, 0.5, 0.2)
     force: float = 2e-5
     """Cost of a squared newton."""
 
     def fitted(self, to: Proportions) -> MpcWeights:
         """The weights that mean the same for a robot of other proportions."""
-
-        def each(weights: tuple[float, float, float], unit: float) -> tuple[float, float, float]:
-            return weights[0] / unit, weights[1] / unit, weights[2] / unit
-
         return replace(
             self,
-            position=each(self.position, to.length**2),
-            rate=each(self.rate, 1.0 / to.length),
-            velocity=each(self.velocity, to.length),
+            position=tuple(weight / to.length**2 for weight in self.position),
+            rate=tuple(weight / (1.0 / to.length) for weight in self.rate),
+            velocity=tuple(weight / to.length for weight in self.velocity),
             force=self.force / to.mass**2,
         )
 
