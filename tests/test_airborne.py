@@ -1,4 +1,4 @@
-"""Airborne episodes: a robot in somebody's hand obeys physics, feels what it should, and changes nothing elsewhere."""
+"""Airborne episodes: a carried robot obeys physics, its sensors agree with it, and other episodes stay as they are."""
 
 import json
 import math

@@ -1,11 +1,11 @@
 """Airborne rollouts: the robot is carried.
 
 The robot is lifted, carried, swung, put down, dropped, tossed and pushed, while its legs trot, step, swim, reach, hold
-or hang. So an estimator sees what no trot shows: legs that move and bear nothing, at any velocity.
+or hang. The data then contain what no trot shows: legs that move without load, at any velocity.
 
 The hand is a spring and damper between the base and a target that moves smoothly. It acts through MuJoCo's external
-force on the base, so accelerometer, contacts and joints answer to it as to any other force. `Hand` is its story, drawn
-at random; `gait.sim.handled` moves the legs.
+force on the base, so accelerometer, contacts and joints answer to it as to any other force. `Hand` is the sequence of
+actions, drawn at random; `gait.sim.handled` moves the legs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from gait.sim.rotation_kernels import product, rotate, rotation_from_quat, so3_l
 from gait.sim.world import TIMESTEP, stand_state
 
 MAX_FORCE, MAX_TORQUE = 450.0, 40.0
-"""Newtons and newton metres: what two strong arms can do to a robot of 12 to 14 kg for a moment. A robot of another
-size has somebody of that size beside it."""
+"""Newtons and newton metres: what two strong arms can do to a robot of 12 to 14 kg for a moment. For a robot of another
+size they are scaled."""
 HOME = 2.5
 """Metres from the start beyond which the robot is carried back, since some terrains end."""
 
@@ -151,11 +151,11 @@ class Hand:
         self._wrench: Array = data.xfrc_applied[self._base]
         self._holds = False
         self._geom = np.zeros(1, dtype=np.int32)
-        self._story = self._tell()
+        self._sequence = self._actions()
 
     def plan(self) -> None:
-        """Once a control step: go on with the story."""
-        next(self._story)
+        """Once a control step: continue the sequence."""
+        next(self._sequence)
 
     def step(self, model: Any, data: Any) -> None:
         """Stands in for MuJoCo's own step: pull, then step."""
@@ -164,7 +164,7 @@ class Hand:
             self._wrench *= self._larger
         mujoco.mj_step(model, data)
 
-    def _tell(self) -> Iterator[None]:
+    def _actions(self) -> Iterator[None]:
         rng = self._rng
         yield from self._leave(rng.uniform(0.2, 1.5))
         while True:

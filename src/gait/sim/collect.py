@@ -102,7 +102,7 @@ def draw_episode(
 
 
 def _subject(config: CollectConfig, number: int) -> str:
-    """What an episode is about: the gait, or standing still, or being in somebody's hand."""
+    """The kind of an episode: the gait, stationary or airborne."""
     # Spread evenly: the share holds in every stretch of the collection.
     before = np.floor(number * config.stationary_share)
     if np.floor((number + 1) * config.stationary_share) > before:
@@ -137,7 +137,7 @@ def episode_robot(episode: EpisodeConfig) -> Robot:
 
 
 def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -> Feedback | None:
-    """The estimator in the loop of one episode; None feeds the truth to the controller."""
+    """The estimator in the loop of one episode; None feeds ground truth to the controller."""
     sensors = sensors_of(config.sensors)
     return feedback_of(config.feedback, episode_robot(episode), sensors, np.random.default_rng(seed))
 
@@ -212,7 +212,7 @@ def _index_row(number: int, attempt: int, raw: RawEpisode, path: Path) -> dict[s
 
 
 def robot_digest(name_or_path: str) -> str:
-    """SHA-256 of what a robot's YAML file says; comments and layout do not count."""
+    """SHA-256 of the contents of a robot's YAML file, without comments and layout."""
     # The order of the legs counts, so keys stay as they are.
     return hashlib.sha256(json.dumps(description(name_or_path), default=str).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What the robot is told to do over time, and the pushes it meets on the way."""
+"""Command schedules, and pushes on the base."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RawEpisode:
-    """Exact simulator truth at 1 kHz: row 0 is the state at the start, one more row after every physics step.
+    """Exact ground truth at 1 kHz: row 0 is the state at the start, one more row after every physics step.
 
     Positions, velocities and joint states of a row belong to the instant `t`. `q_des`, `tau` and the foot forces of a
     row are those in force from that instant until the next row, computed from that row's state. The base is the origin
@@ -91,10 +91,10 @@ class RawEpisode:
 
 
 class Feedback(Protocol):
-    """Supplies the velocity and the orientation that the controller believes, in place of the truth."""
+    """Supplies the controller's velocity and orientation in place of ground truth."""
 
     def start(self, config: EpisodeConfig, row: Array) -> None:
-        """Begin an episode whose first record row is `row`; truth may be used to initialise."""
+        """Begin an episode whose first record row is `row`; ground truth may be used to initialise."""
 
     def __call__(self, rows: Array) -> tuple[Array, Array]:
         """Velocity (3,) in the world frame and orientation wxyz (4,) at the last of `rows`.
@@ -102,7 +102,7 @@ class Feedback(Protocol):
         Args:
             rows: record rows since the last call, one per millisecond, the newest last; columns are the slices of
                 `gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. What sensors
-                make of the rows is up to the feedback; it must not pass the truth on.
+                make of the rows is up to the feedback; it must not pass ground truth on.
         """
 
 
@@ -186,7 +186,7 @@ class Simulation:
         return self.row >= self._rows - 1 or (self.fell_row is not None and self.config.stop_at_fall)
 
     def step(self) -> None:
-        """One control step: feel, decide, then hold the joint targets for the control period."""
+        """One control step: read the state, compute joint targets and hold them for the control period."""
         if self._hand is not None:
             self._hand.plan()
         self._decide()
@@ -201,8 +201,7 @@ class Simulation:
             row += 1
         self.row = row
         upright = note_state(row, views, record)
-        # Lying down is part of a stationary episode, tumbling of one in hand or that gets up; for a walking robot it is
-        # the end.
+        # Lying down is part of a stationary episode, tumbling of an airborne or rising one; a walking robot has fallen.
         down = views.sensors[0] > 0.0 and self.config.gait not in OTHERS
         tipped = upright < 0.5 and self.config.gait not in (AIRBORNE, RISING)
         if (down or tipped) and self.fell_row is None:
@@ -291,8 +290,8 @@ def run_episode(
 
     Args:
         config: what happens.
-        seed: draws the terrain's details, the targets of stationary episodes and the story of airborne ones.
-        feedback: estimator in the loop; None feeds the truth to the controller.
+        seed: draws the terrain's details, the targets of stationary episodes and the actions of airborne ones.
+        feedback: estimator in the loop; None feeds ground truth to the controller.
         controller: settings of the walking controller other than the usual.
     """
     simulation = Simulation(config, seed, feedback, controller)

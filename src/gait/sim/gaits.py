@@ -52,7 +52,7 @@ GAIT_NAMES = tuple(GAITS)
 STATIONARY = "stationary"
 """Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.stationary`."""
 AIRBORNE = "airborne"
-"""The same for episodes in which somebody has the robot in hand; see `gait.sim.airborne`."""
+"""The same for episodes in which the robot is carried; see `gait.sim.airborne`."""
 RISING = "rising"
 """The same for episodes that lie down and get up; see `gait.sim.rising`."""
 OTHERS = (STATIONARY, AIRBORNE, RISING)

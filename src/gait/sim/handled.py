@@ -64,7 +64,7 @@ class Swim(LegMotion):
 
 
 class Step(LegMotion):
-    """Feet step below their hips in the order of the trot, by position alone: as a policy does that feels no ground."""
+    """Feet step below their hips in the order of the trot, by position alone: a policy without contact sensing."""
 
     def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
         super().__init__(robot, kp, kd, period, rng)

@@ -51,7 +51,7 @@ TWIN = tuple(
 
 TRAINING_SENSORS = SensorConfig(imu=ImuNoise(gyro_noise=4.5e-4, accel_noise=4.5e-3))
 """Zero-mean Gaussian noise on the IMU only, as in the paper: 0.01 rad/s and 0.1 m/s^2 in a sample, two to three times
-the data sheet's, so that a network does not lean on what one IMU happens to say. Joints stay clean."""
+the data sheet's, so that a network does not depend on the noise level of one IMU. Joints stay clean."""
 
 PROFILES = ("exact", "training", "twin")
 """Names of the robots: perfect sensors, the training robot, the benchmark robot."""

@@ -1,7 +1,7 @@
 """Rising rollouts: the robot lies on its belly, gets up, stands or trots for a moment, and lies down again.
 
-While the belly carries the robot its legs move as they like: feet slide, hang free or bear a part. So an estimator sees
-legs in motion that say nothing about the body, on a robot that hardly moves. Of the gaits there is the trot only.
+While the belly carries the robot its legs move as they like: feet slide, hang free or bear a part. The data
+then contain legs whose motion does not measure the velocity of the base. Of the gaits there is the trot only.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from gait.sim.stationary import RandomTargets
 
 
 class Rising(RandomTargets):
-    """Glides along a story that is drawn along the way; the same interface as the walking controller."""
+    """Glides through postures drawn at random: lie, get up, stand or trot, lie down."""
 
     def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
         super().__init__(robot, kp, kd, period, rng)
         self._walker: Controller | None = None
         self._last = self._from = self._to = self._lying()
-        self._story = self._tell()
+        self._sequence = self._actions()
         self._choose()
 
     def start(self, body: Robot) -> Array:
@@ -62,14 +62,14 @@ class Rising(RandomTargets):
         self._from, self._weight_from, self._passed = self._to, self._weight_to, 0.0
         self.wanted, self.gait_id = np.zeros(3), -1
         self._noise = float(self._rng.choice([0.0, 0.0, 0.002, 0.01]))
-        next(self._story)
+        next(self._sequence)
 
     def _go(self, pose: Array, weight: float, glide: tuple[float, float], hold: tuple[float, float]) -> None:
         """Glide to a posture that carries a share of the weight, and hold it."""
         self._to, self._weight_to = np.clip(pose, self.robot.q_lower, self.robot.q_upper), weight
         self._glide, self._hold = self._rng.uniform(*glide), self._rng.uniform(*hold)
 
-    def _tell(self) -> Iterator[None]:
+    def _actions(self) -> Iterator[None]:
         rng = self._rng
         while True:
             self._go(self._lying(), 0.0, (0.1, 0.6), (0.0, 0.8))

@@ -1,4 +1,4 @@
-"""Sensors: from exact 1 kHz truth to what an IMU and twelve drives report at 500 Hz.
+"""Sensors: from ground truth at 1 kHz to the readings of an IMU and twelve drives at 500 Hz.
 
 One compiled step, `sensing.advance`, serves whole episodes (`sense`) and closed loops (`SensorStream`), so both see
 the same numbers. Everything off gives exact data: the IMU averages are those which carry the filter's integrator
@@ -111,11 +111,11 @@ class SensorStream:
 
 
 def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Generator, source: str = "") -> Log:
-    """What the sensors report during an episode, with the truth of the base on the same clock.
+    """What the sensors report during an episode, with the ground truth of the base on the same clock.
 
     Args:
-        raw: exact truth, one row a millisecond.
-        robot: the robot as described, which is what an estimator believes.
+        raw: ground truth, one row a millisecond.
+        robot: the robot as described, which is the estimator's model.
         config: the errors of the sensors.
         rng: draws all noise; the same state gives the same bytes.
         source: one line on where the data come from.

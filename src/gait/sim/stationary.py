@@ -1,7 +1,7 @@
 """Near-stationary rollouts: the robot follows random joint targets instead of walking.
 
-It lies, stands up, shifts its weight, wriggles and lies down again, so that an estimator learns what standing still
-feels like under any joint target.
+It lies, stands up, shifts its weight, wriggles and lies down again, so that an estimator learns that the base
+is at rest under any joint target.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def leg_episode_of(
 ) -> tuple[Episode, int]:
     """The same with the features of legs, and the number of legs.
 
-    The velocity is that of the moment which the filter takes the joints to speak of: a delay beyond that is an error,
-    as it will be in use.
+    The velocity is that of the time to which the filter assigns the joint readings: a delay beyond that is an error, as
+    in use.
     """
     from gait.sim.store import robot_of_episode
 

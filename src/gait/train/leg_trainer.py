@@ -18,7 +18,7 @@ from gait.train.loop import Trainer, learning_rate
 from gait.train.validate import VelocityScore, score_of
 
 SPARSE, DENSE = 5, 2
-"""Every so many samples count: for single legs neighbours say the same, a filter wants them all."""
+"""Every so many samples count: single legs have correlated neighbours, a filter needs all."""
 LEG_SHARE = 0.1
 """How much the likelihood of single legs still counts in the second stage."""
 
@@ -81,7 +81,7 @@ class LegsTrainer(Trainer):
 def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -> Tensor:
     """Which legs of each sequence may be used (B, L): in half of them each leg is hidden with chance `share`.
 
-    A leg learns to be judged without its partners of the trot, and in the company of others.
+    A leg learns to be weighted without its partner of the trot, and beside other legs.
     """
     if share == 0.0:
         return torch.ones(batch, legs).bool()

@@ -1,4 +1,4 @@
-"""How good a network is: it runs through whole episodes, as in use, and is compared with the truth."""
+"""How good a network is: it runs over whole episodes, as in use, and is compared with ground truth."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def score_of(results: Sequence[tuple[Array, Array]], truths: Sequence[AnyArray])
 
 
 def evaluate_model(model: Model, logs: Sequence[Log]) -> VelocityScore:
-    """Errors of a model over whole Logs with truth, each at the model's rate."""
+    """Errors of a model over whole Logs with ground truth, each at the model's rate."""
     net = network_of(model)
     for log in logs:
         if abs(log.rate / model.rate - 1.0) > 0.01:

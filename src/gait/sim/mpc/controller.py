@@ -1,4 +1,4 @@
-"""The walking controller: from what the robot feels to the joint targets it follows."""
+"""The walking controller: from the robot's state to joint targets."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class ControllerConfig:
     leash: float = 0.05
     """How far the wanted position may run ahead of the body, in metres."""
     swing_kp: float = 60.0
-    """Position gain that swinging legs should feel, whatever the drive's own, in N m/rad."""
+    """Effective position gain of swinging legs, whatever the drive's own, in N m/rad."""
     swing_kd: float = 1.2
-    """Velocity gain that swinging legs should feel, in N m s/rad."""
+    """Effective velocity gain of swinging legs, in N m s/rad."""
     grip: float = 0.35
     """How firmly a standing foot holds on to its place against slipping, in N m s/rad: that place drifts after the foot
     within `grip / kp` seconds, so stiff and weak drives brake a slip alike."""

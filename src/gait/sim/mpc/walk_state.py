@@ -13,7 +13,7 @@ from gait.arrays import AnyArray, Array
 
 
 class WalkReading(NamedTuple):
-    """What the controller feels in one step."""
+    """The controller's input in one step."""
 
     q: Array
     """Joint angles (L, 3)."""
