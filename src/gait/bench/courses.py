@@ -93,7 +93,7 @@ def make_test_set(
         workers: processes that simulate.
         progress: told how far it is.
     """
-    from gait.sim.collect import Progress as Collected
+    from gait.sim.collect import CollectionProgress as Collected
     from gait.sim.collect import collect
     from gait.sim.plan import CollectConfig
     from gait.sim.store import read_index

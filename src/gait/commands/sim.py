@@ -16,7 +16,7 @@ from gait.sim.plan import CollectConfig
 
 if TYPE_CHECKING:
     from gait.sim.arrows import Velocities
-    from gait.sim.collect import Progress
+    from gait.sim.collect import CollectionProgress
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class SimOptions(Common, CollectConfig):
         """Check the settings, which loads the simulator."""
         with status(self.interactive, STARTING):
             super().__post_init__()
-            import gait.sim.collect  # noqa: F401
+            from gait.sim.compiled import warm_up
+
+            warm_up()
         if self.estimate and self.render is None:
             raise GaitError("--estimate is for pictures: say where to draw with --render walk.gif")
         if not 0.05 <= self.speed <= 4.0:
@@ -67,9 +69,9 @@ def run(options: SimOptions) -> Outcome:
 def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]:
     from gait.sim.collect import collect
 
-    last: Progress | None = None
+    last: CollectionProgress | None = None
 
-    def remember(now: Progress) -> None:
+    def remember(now: CollectionProgress) -> None:
         nonlocal last
         last = now
         note = f"{now.realtime_factor:.1f} x real time, {now.falls} falls" if now.simulated else ""
@@ -122,8 +124,8 @@ def _velocities(config: CollectConfig, options: SimOptions) -> Velocities:
         from gait.sim.arrows import Velocities
         from gait.sim.collect import draw_episode, episode_feedback, episode_robot
         from gait.sim.episode import run_episode
+        from gait.sim.mismatch import sensors_of
         from gait.sim.sensors import sense
-        from gait.sim.twin import sensors_of
 
         episode, seed, noise = draw_episode(config, 0)
         robot = episode_robot(episode)

@@ -18,7 +18,7 @@ from gait.rows import Row
 from gait.train.config import FIELDS, TrainConfig, config_of, read_config
 
 if TYPE_CHECKING:
-    from gait.train.loop import Progress
+    from gait.train.loop import TrainingProgress
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def run(options: Any) -> Outcome:
         raise need_extra(error.name or "torch", "train") from None
     config, out = _resolve(options)
 
-    def tell(now: Progress) -> None:
+    def tell(now: TrainingProgress) -> None:
         note = f"loss {now.loss:.3f}, {now.samples_per_second / 1e3:.0f} k samples/s"
         if now.rmse == now.rmse:
             note += f", validation {now.rmse:.4f} m/s, {100 * now.within:.0f} % within 1 sigma"

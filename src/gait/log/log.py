@@ -16,10 +16,10 @@ from gait import quaternions
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.errors import GaitError
 from gait.log.fields import AXES, LOG_FIELDS, Field, Labels, refuse_unknown
+from gait.log.imu_noise import ImuNoise
 from gait.log.record import Record
 from gait.log.sample import Sample
 from gait.log.trajectory import Trajectory
-from gait.noise import ImuNoise
 
 if TYPE_CHECKING:
     from gait.robot import Robot
@@ -272,8 +272,8 @@ class Log(Record):
 
     def with_imu_noise(self, noise: ImuNoise, seed: int) -> Log:
         """The same Log with a worse IMU. `noise.biases(log.t, seed)` tells the biases that were added."""
-        gyro, accel = noise.errors(self.t, seed)
-        return self.replace(gyro=self.gyro + gyro, accel=self.accel + accel)
+        gyro, accel = noise.applied(self.t, self.gyro, self.accel, seed)
+        return self.replace(gyro=gyro, accel=accel)
 
     def save(self, path: str | Path, compress: bool = False) -> None:
         """Write the format that the name ends with (`.npz`, `.csv`, `.tum`), in one piece or not at all.
