@@ -14,7 +14,7 @@ from gait.io.format import DEFAULTS
 from gait.io.guess import Guess, guess_field
 from gait.io.named_arrays import PER_JOINT, Piece, log_of, read_map, seconds
 from gait.io.read_options import NONE, ReadOptions
-from gait.io.reading import Notes, Stream
+from gait.io.reading import Notes, StreamInfo
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
 
@@ -66,7 +66,7 @@ class Hdf5:
             pieces.append(Piece(guess.field, key, t, arrays[key] * guess.scale, joints))
         for key, array in arrays.items():
             notes.streams.append(
-                Stream(key, f"{array.dtype} {array.shape}", len(array), float("nan"), used.get(key, ""))
+                StreamInfo(key, f"{array.dtype} {array.shape}", len(array), float("nan"), used.get(key, ""))
             )
         if pieces and not given:
             notes.say("datasets guessed: " + ", ".join(f"{piece.where} for {piece.field}" for piece in pieces))

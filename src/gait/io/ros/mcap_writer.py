@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.io.clock import to_ns
-from gait.io.ros.odometry import SCHEMAS, Converter, Encoder
+from gait.io.ros.definitions import ODOMETRY, TRANSFORMS, full_text
+from gait.io.ros.odometry import Converter, Encoder
 from gait.robot import Robot
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 CHUNK = 256 * 1024
 """Bytes that are compressed and written at once: a quarter of a second at 1 kHz, and done in about a millisecond."""
-_TOPICS = {"/odom": "nav_msgs/msg/Odometry", "/tf": "tf2_msgs/msg/TFMessage"}
 
 
 class McapRecorder:
@@ -60,7 +60,7 @@ class McapRecorder:
         self._writer = Writer(self._file, chunk_size=CHUNK)
         self._writer.start(profile="ros2", library=f"gait {__version__}")
         self._kinds: dict[str, int] = {}
-        self._odometry, self._transform = (self.channel(topic, kind, SCHEMAS[kind]) for topic, kind in _TOPICS.items())
+        self._odometry, self._transform = self.channel("/odom", ODOMETRY), self.channel("/tf", TRANSFORMS)
         about = {"robot": robot, "method": method, "source": source, "frame": self._encoder.frame}
         self._writer.add_metadata("gait", {**about, "version": __version__})
 
@@ -74,10 +74,10 @@ class McapRecorder:
         self.write_to(self._transform, ns, transform)
         self.count += 1
 
-    def channel(self, topic: str, kind: str, definition: str) -> int:
+    def channel(self, topic: str, kind: str) -> int:
         """Begin a topic of messages of some type, and give the number to write to."""
         if kind not in self._kinds:
-            self._kinds[kind] = self._writer.register_schema(kind, "ros2msg", definition.encode())
+            self._kinds[kind] = self._writer.register_schema(kind, "ros2msg", full_text(kind).encode())
         number: int = self._writer.register_channel(topic, "cdr", self._kinds[kind])
         return number
 
