@@ -14,6 +14,7 @@ from gait.io.reading import Notes, Reading
 from gait.io.ros.bag import Bag
 from gait.io.tum import Tum
 from gait.log.log import Log
+from gait.log.record import Record
 from gait.log.trajectory import Trajectory
 
 __all__ = [
@@ -76,7 +77,7 @@ def read(path: str | Path, options: ReadOptions | None = None) -> Reading:
     raise GaitError(f"{path} is in no format that gait knows ({known}): see docs/log.md for how to convert it")
 
 
-def save(record: Log | Trajectory, path: str | Path, compress: bool = False) -> None:
+def save(record: Record, path: str | Path, compress: bool = False) -> None:
     """Write a Log or a Trajectory in the format that the ending of the file's name asks for.
 
     Args:

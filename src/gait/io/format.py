@@ -37,7 +37,7 @@ class Format(Protocol):
     def read(self, path: Path, options: ReadOptions = ..., notes: Notes | None = ...) -> Log | Trajectory:
         """Read a file; anything wrong with it is a GaitError of one sentence, anything guessed goes to the notes."""
 
-    def write(self, record: Log | Trajectory, path: Path) -> None:
+    def write(self, record: Record, path: Path) -> None:
         """Write a file, whole or not at all."""
 
 

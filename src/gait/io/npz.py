@@ -15,6 +15,7 @@ from gait.io.format import DEFAULTS, build, header, in_order, parse_header, reas
 from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
 from gait.log.log import Log
+from gait.log.record import Record
 from gait.log.trajectory import Trajectory
 
 
@@ -35,7 +36,7 @@ class Npz:
         arrays["t"] = clock.unpack(arrays, str(path))
         return in_order(build(kind, arrays, metadata, str(path)), options)
 
-    def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
+    def write(self, record: Record, path: Path, compress: bool = False) -> None:
         """Write every array and the header. Compressing noise is slow and gains little, so it is not the default."""
         arrays: dict[str, Any] = {"header": np.array(header(record)), **clock.pack(record.t)}
         arrays.update({name: array for name, array in record.arrays().items() if name != "t"})

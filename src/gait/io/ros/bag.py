@@ -19,7 +19,7 @@ from gait.io.ros.decode import Decoded, decode
 from gait.io.ros.messages import roles_of
 from gait.io.ros.topics import choose
 from gait.log.log import Log
-from gait.log.trajectory import Trajectory
+from gait.log.record import Record
 
 APART = 1.0
 """Stamps in headers that are further than this (s) from the times of recording are of another clock."""
@@ -82,7 +82,7 @@ class Bag:
             raise GaitError(f"{path}: {error}") from None
         return log if exact is None or stamps is None else _with_time(log, stamps, exact)
 
-    def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
+    def write(self, record: Record, path: Path, compress: bool = False) -> None:
         """Write MCAP with standard ROS 2 messages, as any ROS tool reads it; smaller without its index."""
         from gait.io.ros.write_log import write_mcap
 

@@ -19,16 +19,17 @@ from gait.io.ros.layout import Given, MessageWriter, Paths
 from gait.io.ros.messages import FIELDS
 from gait.io.ros.sensor_messages import NO_ORIENTATION
 from gait.log.log import Log
+from gait.log.record import Record
 
 if TYPE_CHECKING:
-    from gait.log.trajectory import Trajectory
+    pass
 
 FINE = 2.0**-30
 """Step of the velocity in an odometry message, m/s: turning it into the body frame rounds it anyway."""
 _CHUNK = 8 * 1024 * 1024
 
 
-def write_mcap(record: Log | Trajectory, path: Path, small: bool = False) -> None:
+def write_mcap(record: Record, path: Path, small: bool = False) -> None:
     """Write all fields of a Log, each message with its time in the header too.
 
     Args:
