@@ -82,7 +82,7 @@ def run(options: Options) -> Outcome:
 
 def _run(options: Options, progress: Callable[[str, float], None]) -> Outcome:
     from gait.io import read
-    from gait.io.result_folder import whole_folder
+    from gait.io.run_folder import whole_folder
 
     progress("reading the log", 0.0)
     reading = read(options.log, ReadOptions(**{one.name: getattr(options, one.name) for one in fields(ReadOptions)}))

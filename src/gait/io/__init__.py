@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 from gait.io.csv import Csv, read_csv
-from gait.io.format import Format, reason
+from gait.io.format import Format
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
 from gait.io.read_options import ReadOptions
@@ -105,15 +105,14 @@ def format_for(path: str | Path) -> Format:
 
 
 def _head(path: Path) -> bytes:
-    try:
+    with os_errors(f"cannot read {path}"):
         if path.exists() and not path.is_file():
             raise GaitError(f"{path} is not a regular file: save it to one first")
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except FileNotFoundError:
-        raise GaitError(f"there is no file {path}: check the name") from None
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+        try:
+            with path.open("rb") as file:
+                head = file.read(_HEAD)
+        except FileNotFoundError:
+            raise GaitError(f"there is no file {path}: check the name") from None
     if not head.strip():
         raise GaitError(f"{path} is empty: record or copy it again")
     return head

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from gait.arrays import Array
+from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.io.guess import Guess, guess_column
 from gait.io.joints import meaning_of
 from gait.io.named_arrays import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
 from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
-from gait.io.text_numbers import is_number
+from gait.io.text_numbers import parse
 from gait.log.log import Log
 from gait.robot import Robot
 
@@ -83,31 +83,13 @@ def _own(name: str) -> Guess | None:
 
 
 def _numbers(
-    path: Path, lines: Sequence[str], first: int, names: Sequence[str], used: Mapping[str, Guess]
-) -> dict[str, Array]:
+    path: Path, lines: Sequence[str], first: int, names: Sequence[str], used: Collection[str]
+) -> dict[str, AnyArray]:
     """The used columns, nan for empty cells."""
-    index = [(names.index(name), name) for name in used]
-    rows: list[list[float]] = []
-    for number, line in enumerate(lines[first:], start=first + 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        cells = line.split(",")
-        if len(cells) != len(names):
-            if number == len(lines):
-                # A recording that was stopped ends anywhere.
-                break
-            raise GaitError(
-                f"{path} line {number} has {len(cells)} values where {len(names)} are due: complete or remove it"
-            )
-        try:
-            rows.append([float(cells[i]) if cells[i].strip() else np.nan for i, _ in index])
-        except ValueError:
-            bad = next(name for i, name in index if not is_number(cells[i] or "nan"))
-            raise GaitError(
-                f"{path} line {number} has '{cells[names.index(bad)].strip()[:40]}' for {bad}: a number is due"
-                f" there, or leave the column out with --columns map.yaml, a file with `{bad}: null`"
-            ) from None
-    if len(rows) < 2:
-        raise GaitError(f"{path} has {len(rows)} rows of numbers: record or export it again")
-    table = np.array(rows)
-    return {name: np.ascontiguousarray(table[:, k]) for k, (_, name) in enumerate(index)}
+    rows = [",".join(cell.strip() or "nan" for cell in line.split(",")) if line.strip() else "" for line in lines]
+    if rows[-1].count(",") != len(names) - 1:
+        # A recording that was stopped ends anywhere.
+        del rows[-1]
+    wanted = [name if name in used else None for name in names]
+    hint = ", or leave the column out with --columns map.yaml, a file with `{}: null`"
+    return parse(path, rows, first, wanted, ",", hint)

@@ -79,8 +79,3 @@ def build(
 def in_order(record: Log | Trajectory, options: ReadOptions) -> Log | Trajectory:
     """A Log with its joints in the order of the robot that the options name, if they name one."""
     return record.reorder(options.robot) if isinstance(record, Log) and options.robot is not None else record
-
-
-def reason(error: OSError) -> str:
-    """Why the system refused, in lower case words."""
-    return (error.strerror or str(error)).lower()

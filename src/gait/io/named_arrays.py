@@ -11,8 +11,7 @@ import numpy as np
 import yaml
 
 from gait.arrays import AnyArray, Array
-from gait.errors import GaitError
-from gait.io.format import reason
+from gait.errors import GaitError, os_errors
 from gait.io.guess import UNITS, Guess
 from gait.io.joints import match_joints
 from gait.io.read_options import NONE, ReadOptions
@@ -57,9 +56,8 @@ def read_map(path: Path | None, names: Collection[str], where: Path) -> dict[str
     if path is None:
         return {}
     try:
-        tree: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+        with os_errors(f"cannot read {path}"):
+            tree: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         raise GaitError(f"{path} is not valid YAML: write lines such as `imu_wx: gyro.x`") from None
     if not isinstance(tree, Mapping) or not tree:

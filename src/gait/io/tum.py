@@ -12,6 +12,7 @@ from gait.io.atomic import atomic_path
 from gait.io.format import DEFAULTS
 from gait.io.read_options import ReadOptions
 from gait.io.reading import Notes
+from gait.log.record import Record
 from gait.log.trajectory import Trajectory
 
 _COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
-from gait.errors import GaitError
+from gait.errors import os_errors
 from gait.io.ros.layout import Layout
 from gait.live.pairing import NS, Arrival
 from gait.live.sources import UnitreeSamples
@@ -96,11 +96,12 @@ class Go1Source:
             self._socket.setsockopt(socket.SOL_SOCKET, _FORCE, BUFFER)
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
-        try:
-            self._socket.bind((address, port))
-        except OSError as error:
-            self._socket.close()
-            raise GaitError(f"cannot listen at UDP port {port}: {(error.strerror or str(error)).lower()}") from None
+        with os_errors(f"cannot listen at UDP port {port}"):
+            try:
+                self._socket.bind((address, port))
+            except OSError:
+                self._socket.close()
+                raise
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
         self.name, self.wants_targets = f"UDP port {self.port}", targets

@@ -1,4 +1,4 @@
-"""A log played as if a robot sent it: to try `gait live` without a robot, and to measure it.
+"""A log played as if a robot sent it: to try `gait live` without a robot, and to measure its latency.
 
 python -m gait.live.play ros      # the sample; elsewhere: gait live ros --targets /joint_targets
 python -m gait.live.play go1 LOG  # another log; elsewhere: gait live go1
@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -30,19 +30,6 @@ from gait.samples import SAMPLE
 
 NS = 1_000_000_000
 IMU, JOINTS, TARGETS = "rt/imu", "rt/joint_states", "rt/joint_targets"
-
-
-class FakeRobot(Protocol):
-    """Sends rows as a robot would."""
-
-    def send(self, row: Sample, ns: int) -> None:
-        """All messages of one row, stamped with a time in ns."""
-
-    def heard(self) -> bool:
-        """Whether somebody listens."""
-
-    def close(self) -> None:
-        """Let go of sockets and the like."""
 
 
 @lru_cache(maxsize=8)
@@ -72,7 +59,22 @@ def encode_command(package: str, q_des: Array) -> bytes:
     return _encode(f"{package}/msg/LowCmd", {"q_des": q_des})
 
 
-class RosRobot:
+class FakeRobot:
+    """Sends rows as a robot would, over DDS or UDP."""
+
+    def send(self, row: Sample, ns: int) -> None:
+        """All messages of one row, stamped with a time in ns; the targets first, as a controller has them."""
+        raise NotImplementedError
+
+    def heard(self) -> bool:
+        """Whether somebody listens; UDP does not tell."""
+        return True
+
+    def close(self) -> None:
+        """Release sockets; a node is closed by who made it."""
+
+
+class RosRobot(FakeRobot):
     """Topics of a ROS 2 robot: IMU, joint states, and a JointState of targets."""
 
     def __init__(self, node: Node, names: Sequence[str]) -> None:
@@ -83,7 +85,7 @@ class RosRobot:
         self._targets = node.writer(TARGETS, idl.JointState, 50)
 
     def send(self, row: Sample, ns: int) -> None:
-        """The targets first, as a controller has them before sensors answer."""
+        """Targets, then what the sensors measure."""
         if row.q_des is not None:
             self._targets.write(encode_joints(ns, self._names, row.q_des))
         self._imu.write(encode_imu(ns, row.gyro, row.accel))
@@ -91,15 +93,12 @@ class RosRobot:
         self._joints.write(encode_joints(ns, self._names, row.q, row.dq, *more))
 
     def heard(self) -> bool:
-        """Whether somebody listens."""
+        """Whether a reader has been discovered."""
         return self._imu.readers > 0 and self._joints.readers > 0
 
-    def close(self) -> None:
-        """Nothing: the node is closed by who made it."""
 
-
-class Go2Robot:
-    """Topics of a Go2; their stamps are the times at which they are sent."""
+class Go2Robot(FakeRobot):
+    """Topics of a Go2, with ticks of milliseconds; their stamps are the times at which they are sent."""
 
     def __init__(self, node: Node) -> None:
         from gait.live import idl
@@ -108,20 +107,17 @@ class Go2Robot:
         self._command = node.writer("rt/lowcmd", idl.LowCmd, 50)
 
     def send(self, row: Sample, ns: int) -> None:
-        """Command and state."""
+        """Targets, then what the sensors measure."""
         if row.q_des is not None:
             self._command.write(encode_command("unitree_go", row.q_des))
         self._state.write(encode_state("unitree_go", row, ns // 1_000_000))
 
     def heard(self) -> bool:
-        """Whether somebody listens."""
+        """Whether a reader has been discovered."""
         return self._state.readers > 0
 
-    def close(self) -> None:
-        """Nothing: the node is closed by who made it."""
 
-
-class Go1Robot:
+class Go1Robot(FakeRobot):
     """Packets of a Go1, with ticks of microseconds."""
 
     def __init__(self, port: int = PORT, host: str = "127.0.0.1") -> None:
@@ -129,14 +125,10 @@ class Go1Robot:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def send(self, row: Sample, ns: int) -> None:
-        """Command and state."""
+        """Targets, then what the sensors measure."""
         if row.q_des is not None:
             self._socket.sendto(encode_command(SDK, row.q_des), self._to)
         self._socket.sendto(encode_state(SDK, row, ns // 1000), self._to)
-
-    def heard(self) -> bool:
-        """UDP does not tell."""
-        return True
 
     def close(self) -> None:
         """Close the socket."""

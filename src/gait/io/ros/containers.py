@@ -19,8 +19,7 @@ from typing import Any
 
 import yaml
 
-from gait.errors import GaitError
-from gait.io.format import reason
+from gait.errors import GaitError, os_errors
 from gait.io.reading import Notes
 
 MCAP, SQLITE, ROS1, ZSTD = b"\x89MCAP0\r\n", b"SQLite format 3\0", b"#ROSBAG V2.0\n", b"\x28\xb5\x2f\xfd"
@@ -97,13 +96,11 @@ def _files(path: Path, notes: Notes) -> list[tuple[Path, bool]]:
     metadata = path / "metadata.yaml"
     names, squeezed = [], False
     try:
-        tree: Any = yaml.safe_load(metadata.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
-        names = [Path(name).name for name in tree["relative_file_paths"]]
-        squeezed = str(tree.get("compression_mode", "")).lower() == "message"
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise GaitError(f"cannot read {metadata}: {reason(error)}") from None
+        if metadata.exists():
+            with os_errors(f"cannot read {metadata}"):
+                tree: Any = yaml.safe_load(metadata.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+            names = [Path(name).name for name in tree["relative_file_paths"]]
+            squeezed = str(tree.get("compression_mode", "")).lower() == "message"
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         notes.say(f"{metadata.name} cannot be read, so the files are taken by name")
     files = [path / name for name in names] or sorted(
@@ -121,21 +118,18 @@ def _files(path: Path, notes: Notes) -> list[tuple[Path, bool]]:
 @contextlib.contextmanager
 def _plain(path: Path) -> Iterator[Path]:
     """The file itself, or a copy without the compression that `ros2 bag record` puts around a file."""
-    try:
-        with path.open("rb") as file:
-            if not file.read(4).startswith(ZSTD):
-                yield path
-                return
-            import zstandard
+    with os_errors(f"cannot read {path}"), path.open("rb") as file:
+        if not file.read(4).startswith(ZSTD):
+            yield path
+            return
+        import zstandard
 
-            file.seek(0)
-            with tempfile.TemporaryDirectory() as folder:
-                copy = Path(folder) / "bag"
-                with copy.open("wb") as out, contextlib.suppress(zstandard.ZstdError):
-                    zstandard.ZstdDecompressor().copy_stream(file, out)
-                yield copy
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+        file.seek(0)
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "bag"
+            with copy.open("wb") as out, contextlib.suppress(zstandard.ZstdError):
+                zstandard.ZstdDecompressor().copy_stream(file, out)
+            yield copy
 
 
 def _decompress(topic: Topic, notes: Notes) -> None:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from gait.arrays import Array
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 from gait.io.clock import to_ns
 from gait.io.ros.definitions import ODOMETRY, TRANSFORMS, full_text
 from gait.io.ros.odometry import Converter, Encoder
@@ -51,12 +51,10 @@ class McapRecorder:
 
         self.path, self.count = Path(path), 0
         self._encoder = encoder or Encoder()
-        try:
+        if self.path.exists():
+            raise GaitError(f"{path} exists: name a file that does not, or move it away")
+        with os_errors(f"cannot write {path}"):
             self._file = self.path.open("xb")
-        except FileExistsError:
-            raise GaitError(f"{path} exists: name a file that does not, or move it away") from None
-        except OSError as error:
-            raise GaitError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
         self._writer = Writer(self._file, chunk_size=CHUNK)
         self._writer.start(profile="ros2", library=f"gait {__version__}")
         self._kinds: dict[str, int] = {}
@@ -85,10 +83,8 @@ class McapRecorder:
         """Write a message of any topic."""
         # The format has no time before 1970.
         time = max(ns, 0)
-        try:
+        with os_errors(f"cannot write {self.path}"):
             self._writer.add_message(channel, time, message, time, self.count)
-        except OSError as error:
-            raise GaitError(f"cannot write {self.path}: {(error.strerror or str(error)).lower()}") from None
 
     def close(self) -> None:
         """Write what is left, and the index."""
