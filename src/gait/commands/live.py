@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gait.estimator import Estimator
     from gait.live.dds import Node
     from gait.live.session import OdometrySink, Sink
-    from gait.live.sources import Source
+    from gait.live.sources import SampleSource
 
 NONE = "none"
 
@@ -84,11 +84,11 @@ def run(options: LiveOptions) -> Outcome:
     with status(show, STARTING):
         import time
 
-        from gait.live.monitor import Line, Monitor
+        from gait.live.monitor import Monitor, StatusLine
         from gait.live.session import run_live, until_interrupted
 
         parts = _Parts(options)
-    monitor, line = Monitor(), Line(show, options.every)
+    monitor, line = Monitor(), StatusLine(show, options.every)
     if show or options.every:
         print(f"{parts.source.name}, by {parts.estimator.method}; Ctrl-C stops", file=sys.stderr)
     with until_interrupted() as interrupted:
@@ -154,7 +154,7 @@ class _Parts:
         estimator.reset()
         return estimator
 
-    def _source(self) -> Source:
+    def _source(self) -> SampleSource:
         options, robot, node = self.options, self.estimator.robot, self._node
         if options.source == "ros":
             from gait.live.sources import RosSource, Topics, dds_name

@@ -81,7 +81,7 @@ def run(options: RunOptions) -> Outcome:
 
 def _run(options: RunOptions, progress: Callable[[str, float], None]) -> Outcome:
     from gait.io import read
-    from gait.io.result_folder import whole_folder
+    from gait.io.run_folder import whole_folder
 
     progress("reading the log", 0.0)
     reading = read(options.log, options)

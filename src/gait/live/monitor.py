@@ -132,7 +132,7 @@ class Monitor:
         return [*rows, Row("health_ok", 1.0 - self.ill / self.samples if self.samples else float("nan"), "-")]
 
 
-class Line:
+class StatusLine:
     """Writes a line over itself on a terminal, a few times a second; elsewhere line after line, if at all."""
 
     def __init__(self, show: bool, every: float = 0.0) -> None:
