@@ -1,73 +1,103 @@
-"""Speed of one step of each network, four ways in the same run: `python benchmarks/network_step.py`, or add `--json`.
+"""Speed of one step of each network, interleaved in one run: `python benchmarks/network_step.py`, or add `--json`.
 
-Compiled: `gait.runtime.network` inside a compiled loop, as a filter calls it. numpy: its twin. Reference: the readable
-fold in double precision, which `nmn` has none of. torch: the network itself, one step with its state, eager.
+Core: core/network.c and core/leg_network.c in a loop of C, for this machine and for older ones. numpy: the reference.
+torch: the network itself, one step with its state, eager.
 """
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from gait._compile import compiled
-from gait.bench.timing import medians
+from gait.bench.timing import Burst, burst_medians, burst_of
+from gait.binding import aligned_bytes, pointer
+from gait.nets.architecture import LegsArchitecture
 from gait.nets.build import network_of
-from gait.nets.fold import FoldedStep
+from gait.nets.leg_pack import pack_legs
 from gait.nets.model import Model
+from gait.nets.pack import pack
+from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.report.rows import Row, rows_to_json, rows_to_table
-from gait.runtime.network import network_step, new_memory, pack
-from gait.runtime.network_numpy import NumpyNetwork
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from net_samples import random_model
 
-STEPS = 20
+ROOT = Path(__file__).parents[1]
+BUILDS = {"core": "native", "core_v3": "x86-64-v3", "core_x86_64": "x86-64"}
+LOOP = """
+#include "network.h"
+void loop(const gait_network *n, float *memory, const float *x, const unsigned char *seen, float *out, int steps)
+{
+    for (int i = 0; i < steps; i++) gait_network_step(n, memory, x, seen, out);
+}
+void loop_legs(const gait_leg_network *n, float *memory, const double *x, const unsigned char *seen, float *out,
+               int steps)
+{
+    for (int i = 0; i < steps; i++) gait_leg_network_step(n, 4, memory, x, seen, seen, out);
+}
+"""
 
 
-@compiled("void(int64[::1], float32[::1], float32[::1], float32[:, ::1], boolean[::1], float32[::1])")
-def go_through(sizes, weights, memory, features, seen, out):
-    for i in range(len(features)):
-        network_step(sizes, weights, memory, features[i], seen, out)
+def build(folder: Path, march: str) -> Any:
+    (folder / "loop.c").write_text(LOOP)
+    sources = [ROOT / "core/network.c", ROOT / "core/leg_network.c", folder / "loop.c"]
+    flags = ["-std=c99", "-O3", "-ffp-contract=off", "-shared", "-fPIC", f"-march={march}", f"-I{ROOT / 'core'}"]
+    subprocess.run(["cc", *flags, *map(str, sources), "-o", str(folder / f"{march}.so")], check=True)
+    library = ctypes.CDLL(str(folder / f"{march}.so"))
+    library.gait_network_floats.restype = library.gait_leg_network_floats.restype = ctypes.c_size_t
+    return library
 
 
-def rivals(model: Model) -> dict[str, Callable[[], object]]:
-    a = model.architecture
-    inputs = np.random.default_rng(0).normal(size=(STEPS, a.num_features)).astype(np.float32)
-    packed, twin, net = pack(model), NumpyNetwork(model), network_of(model)
-    memory, out = new_memory(packed), np.zeros(6, dtype=np.float32)
-    seen = np.ones(len(getattr(a, "tokens", ())), dtype=np.bool_)
-    x, one = inputs[0], torch.from_numpy(inputs[:1])[None]
-    state = net.start(1)
+def core_burst(library: Any, model: Model, x: np.ndarray) -> Burst:
+    by_leg = isinstance(model.architecture, LegsArchitecture)
+    packed = pack_legs(model) if by_leg else pack(model)
+    at, seen, out = ctypes.byref(packed), np.ones(16, dtype=np.uint8), np.zeros(24, dtype=np.float32)
+    count = library.gait_leg_network_floats(at, 4) if by_leg else library.gait_network_floats(at)
+    memory, x = aligned_bytes(4 * count), x.astype(np.float64 if by_leg else np.float32)
+    loop = library.loop_legs if by_leg else library.loop
+    arrays = (memory, x, seen, out)
+
+    def burst(steps: int) -> float:
+        return burst_of(lambda: loop(at, *(ctypes.c_void_p(pointer(array)) for array in arrays), steps))(1)
+
+    return burst
+
+
+def rivals(model: Model, libraries: dict[str, Any]) -> dict[str, Burst]:
+    x, every = np.random.default_rng(0).normal(size=model.architecture.num_features), np.ones(4, dtype=bool)
+    net = network_of(model)
+    one, state = torch.from_numpy(x.astype(np.float32))[None, None], net.start(1)
 
     def torch_step() -> None:
         nonlocal state
         with torch.no_grad():
             _, _, state = net(one, state)
 
-    ways: dict[str, Callable[[], object]] = {
-        "numba": lambda: go_through(packed.sizes, packed.weights, memory, inputs, seen, out),
-        "numpy": lambda: twin.step(x, seen),
-        "torch": torch_step,
-    }
-    if a.kind != "nmn":
-        reference, double = FoldedStep(model), inputs[0].astype(np.float64)
-        ways["reference"] = lambda: reference(double)
-    return ways
+    bursts = {name: core_burst(library, model, x) for name, library in libraries.items()}
+    if isinstance(model.architecture, LegsArchitecture):
+        legs = NumpyLegs(model)
+        return bursts | {"numpy": burst_of(lambda: legs.step(x, every, every)), "torch": burst_of(torch_step)}
+    network = NumpyNetwork(model)
+    return bursts | {"numpy": burst_of(lambda: network.step(x)), "torch": burst_of(torch_step)}
 
 
 def main() -> None:
     torch.set_num_threads(1)
     rows = []
-    for kind in ("gait", "gait-flat", "nmn"):
-        # Bursts shorter than a time slice: on a busy machine most of them are left alone.
-        times = medians(rivals(random_model(kind)), rounds=301, burst=0.0003)
-        times["numba"] /= STEPS
-        rows += [Row(f"{kind}.{name}_step", value, "us") for name, value in times.items()]
-        rows.append(Row(f"{kind}.times_faster_than_torch", times["torch"] / times["numba"], "x"))
+    with tempfile.TemporaryDirectory() as folder:
+        libraries = {name: build(Path(folder), march) for name, march in BUILDS.items()}
+        for kind in ("gait", "gait-flat", "nmn", "gait-legs"):
+            # Bursts shorter than a time slice: on a busy machine most of them are left alone.
+            times = burst_medians(rivals(random_model(kind), libraries), rounds=301, seconds=0.0003)
+            rows += [Row(f"{kind}.{name}_step", value, "us") for name, value in times.items()]
+            rows.append(Row(f"{kind}.times_faster_than_torch", times["torch"] / times["core"], "x"))
     if "--json" in sys.argv:
         print(rows_to_json(rows))
     else:
