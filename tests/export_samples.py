@@ -15,8 +15,8 @@ from gait.arrays import Array, BoolArray
 from gait.log.log import Log
 from gait.nets import Model, load_model
 from gait.nets.build import network_of
-from gait.nets.fold import FoldedStep
 from gait.nets.model import model_names
+from gait.reference.network import NumpyNetwork
 
 VARIANTS: list[dict[str, Any]] = [
     {"kind": "gait"},
@@ -57,8 +57,8 @@ def torch_run(model: Model, inputs: torch.Tensor, keep: torch.Tensor | None = No
 
 
 def folded_run(model: Model, features: Array) -> Array:
-    step = FoldedStep(model)
-    return np.array([np.concatenate(step(x)) for x in features])
+    network = NumpyNetwork(model)
+    return np.array([np.concatenate(network.step(x)) for x in features])
 
 
 def fields_of(model: Model, features: Array) -> Iterator[tuple[Array, ...]]:

@@ -22,7 +22,7 @@ from gait.export import c_files, onnx_model, save_onnx
 from gait.log.log import Log
 from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture
-from gait.nets.fold import FoldedStep, fold
+from gait.reference.network import NumpyNetwork
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 MASKED = [variant for variant in VARIANTS if variant["kind"] != "nmn"]
@@ -114,12 +114,12 @@ def test_with_everything_hidden_onnx_hears_the_imu_alone(variant: dict[str, Any]
     assert isinstance(a, AttentionArchitecture)
     inputs = random_inputs(a, 1, 50)[0].double().numpy()
     found = Session(onnx_model(model)).run(model, inputs, np.zeros((50, len(a.tokens)), dtype=np.bool_))
-    # The fold with nothing pooled, whatever its scores: no weight but that of gyro and accelerometer.
-    step = FoldedStep(model)
-    gates = fold(model).gate_weight.copy()
+    # With nothing pooled no weights count but those of gyro and accelerometer, whatever the scores.
+    network = NumpyNetwork(model)
+    gates = network._parts.gate_weight.copy()
     gates[:, :, :-6] = 0.0
-    step.folded = step.folded._replace(gate_weight=gates)
-    expected = np.array([np.concatenate(step(x)) for x in inputs])
+    network._parts = network._parts._replace(gate_weight=gates)
+    expected = np.array([np.concatenate(network.step(x)) for x in inputs])
     assert np.abs(found - expected).max() < 1e-5
 
 

@@ -149,10 +149,10 @@ sys.meta_path.insert(0, NoTorch())
 import numpy as np
 from gait.nets import load_model
 from gait.nets.cost import multiply_adds, parameters
-from gait.nets.fold import FoldedStep
+from gait.reference.network import NumpyNetwork
 model = load_model({str(tmp_path / "m.safetensors")!r})
 assert multiply_adds(model.architecture) == 123072 and parameters(model.architecture) > 0
-assert np.isfinite(FoldedStep(model)(np.zeros(42))[0]).all()
+assert np.isfinite(NumpyNetwork(model).step(np.zeros(42))[0]).all()
 from gait.cli import main
 sys.exit(main(["train", "--data", "nowhere"]))
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from gait.errors import GaitError
 from gait.nets import architecture_of
 from gait.nets.build import network_of
 from gait.nets.cost import folded_multiply_adds, multiply_adds, parameters, self_attention_multiply_adds
-from gait.nets.fold import FoldedStep
 from gait.nets.gait import GaitNet
 from gait.nets.nmn import NmnNet
+from gait.nets.parts import parts_of
 from gait.nets.recurrent import Gru, gru
 from gait.nets.shapes import shapes_of
+from gait.reference.network import NumpyNetwork
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 VARIANTS: list[dict[str, Any]] = [
@@ -83,8 +85,8 @@ def test_the_numpy_fold_steps_like_the_plain_network(variant: dict[str, Any]) ->
     inputs = random_inputs(net.architecture, 1, 30)
     with torch.no_grad():
         plain = net.plain(inputs)
-    step = FoldedStep(model)
-    velocity, log_std = map(np.array, zip(*(step(x) for x in inputs[0].double().numpy()), strict=True))
+    network = NumpyNetwork(model)
+    velocity, log_std = map(np.array, zip(*(network.step(x) for x in inputs[0].double().numpy()), strict=True))
     assert plain.log_std is not None
     assert np.abs(velocity - plain.velocity[0].numpy()).max() < 1e-5
     assert np.abs(log_std - plain.log_std[0].numpy()).max() < 1e-5
@@ -95,7 +97,7 @@ def test_a_fold_needs_legs_that_share_their_normaliser() -> None:
     std = np.array(model.weights["std"])
     std[9] *= 1.5
     with pytest.raises(GaitError, match="share their normaliser"):
-        FoldedStep(type(model)(**{**vars(model), "weights": {**model.weights, "std": std}}))
+        parts_of(replace(model, weights={**model.weights, "std": std}))
 
 
 @pytest.mark.parametrize("kind", ["gait", "gait-flat", "nmn"])

@@ -1,6 +1,6 @@
 """One step of a network as an ONNX graph of about twenty nodes, float32. A state of zeros is the start of a log.
 
-The attention as matrices, for Nt samples of C tokens (P, Q and E as in `gait.nets.fold`):
+The attention as matrices, for Nt samples of C tokens (P and Q as in `gait.nets.parts`):
 
     rows     (Nt C + 2, P)      a token's raw numbers at its embedding's place, a one for the token, a one for the slot
     weights  (Q + 1, Nt C + 2)  softmax(queries rows' + bias), the bias of a hidden row being -1e30
@@ -13,18 +13,19 @@ GRUs are the two directions of one, which is the same thing for a sequence of on
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gait._version import __version__
 from gait.arrays import AnyArray, Array
 from gait.errors import need_extra
-from gait.export.heads import Heads, heads_of, metadata_of
 from gait.io.atomic import atomic_path
 from gait.nets.architecture import JOINTS, AttentionArchitecture, LegsArchitecture
-from gait.nets.fold import Folded
-from gait.nets.model import Model
+from gait.nets.model import VERSION, Model
+from gait.nets.parts import Parts, parts_of
 from gait.nets.shapes import OUTPUTS
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def onnx_model(model: Model) -> ModelProto:
     proto: ModelProto = onnx.helper.make_model(
         onnx.helper.make_graph(graph.nodes, name, graph.inputs, graph.outputs, graph.constants),
         producer_name="gait",
-        producer_version=metadata_of(model)["gait_version"],
+        producer_version=__version__,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         doc_string=f"One step of {a.kind} for {model.robot} at {model.rate:g} Hz; a state of zeros starts a log.",
@@ -105,19 +106,37 @@ def onnx_model(model: Model) -> ModelProto:
     return proto
 
 
+def metadata_of(model: Model) -> dict[str, str]:
+    """What a model file says about its network, as texts: lists and tables are JSON."""
+    tables = {
+        "leg_names": model.leg_names,
+        "joint_names": model.joint_names,
+        "architecture": model.architecture.as_dict(),
+        "training": model.training,
+        "data": model.data,
+        "results": model.results,
+    }
+    return {
+        "gait": "model",
+        "version": str(VERSION),
+        "gait_version": __version__,
+        "robot": model.robot,
+        "rate": repr(model.rate),
+        "commit": model.commit,
+        **{name: json.dumps(value, sort_keys=True) for name, value in tables.items()},
+    }
+
+
 def _sequence_graph(graph: Graph, model: Model) -> None:
     """From a sample to velocity and log-std, for the networks with GRUs."""
-    a = model.architecture
-    heads, folded = heads_of(model)
+    a, p = model.architecture, parts_of(model)
     features = _features(graph, model)
-    if folded is None:
-        vector = graph.node("Concat", features, "features", axis=0)
-        gate_weight = heads.gate_weight
+    if isinstance(a, AttentionArchitecture):
+        vector = _attention(graph, p, a, features)
+        p = p._replace(gate_weight=_gates_of_rows(p, a))
     else:
-        assert isinstance(a, AttentionArchitecture)
-        vector = _attention(graph, folded, a, features)
-        gate_weight = _gates_of_rows(heads, folded)
-    _heads(graph, heads, vector, gate_weight, (a.log_std_min, a.log_std_max))
+        vector = graph.node("Concat", features, "features", axis=0)
+    _heads(graph, p, vector, (a.log_std_min, a.log_std_max))
 
 
 def save_onnx(model: Model, path: str | Path) -> ModelProto:
@@ -137,9 +156,10 @@ def _features(graph: Graph, model: Model) -> list[str]:
     return names
 
 
-def _attention(graph: Graph, f: Folded, a: AttentionArchitecture, features: list[str]) -> str:
+def _attention(graph: Graph, p: Parts, a: AttentionArchitecture, features: list[str]) -> str:
     """From the features to the pooled numbers."""
-    tokens, slots, size, queries = len(a.tokens), a.history, sum(a.embeddings.values()), len(f.slot_bias)
+    assert p.score_weight is not None and p.score_bias is not None and p.slot_bias is not None
+    tokens, slots, size, queries = len(a.tokens), a.history, sum(a.embeddings.values()), a.latents * a.heads
     width, before = size + tokens, (slots - 1) * tokens
     seen = graph.input("seen", tokens, boolean=True)
 
@@ -168,8 +188,9 @@ def _attention(graph: Graph, f: Folded, a: AttentionArchitecture, features: list
     rows = graph.node("Concat", [rows, graph.constant("slot", slot)], "rows", axis=1)  # (Nt C + 2, P)
 
     question = np.zeros((queries + 1, width + slots))
-    question[:queries, f.place_of] = f.score_weight
-    question[:queries, size:] = np.concatenate([f.score_bias, f.slot_bias], axis=1)
+    for (start, count, place), weight in zip(p.tokens, p.score_weight.reshape(tokens, queries, -1), strict=True):
+        question[:queries, place : place + count] = weight[:, start : start + count]
+    question[:queries, size:] = np.concatenate([p.score_bias.reshape(tokens, queries), p.slot_bias]).T
     bias = np.zeros((queries + 1, slots * tokens + 2))
     bias[:queries, -2:] = NOTHING, HIDDEN
     bias[queries, :-1] = HIDDEN
@@ -180,22 +201,24 @@ def _attention(graph: Graph, f: Folded, a: AttentionArchitecture, features: list
     return graph.node("MatMul", [weights, rows], "pooled")  # (Q + 1, P)
 
 
-def _gates_of_rows(heads: Heads, f: Folded) -> Array:
-    """The gates' matrix (2, 3 H, (Q + 1) P) with columns for the row of the last query: gyro, accelerometer, zeros."""
-    grus, gates, _ = heads.gate_weight.shape
-    queries = len(f.slot_bias)
-    width = (heads.gate_weight.shape[2] - 6) // queries
-    return np.concatenate([heads.gate_weight, np.zeros((grus, gates, width - 6))], axis=2)
+def _gates_of_rows(p: Parts, a: AttentionArchitecture) -> Array:
+    """The gates' matrix (2, 3 H, (Q + 1) P) on what the queries pool; the last one pools gyro, accelerometer, zeros."""
+    assert p.encode is not None
+    grus, gates, _ = p.gate_weight.shape
+    encoder, now = np.split(p.gate_weight, [a.latents * a.width], axis=2)
+    pooled = np.einsum("grmo,hop->grmhp", encoder.reshape(grus, gates, a.latents, a.width), p.encode)
+    rest = np.zeros((grus, gates, p.encode.shape[2] - 6))
+    return np.concatenate([pooled.reshape(grus, gates, -1), now, rest], axis=2)
 
 
-def _heads(graph: Graph, heads: Heads, vector: str, gate_weight: Array, bounds: tuple[float, float]) -> None:
+def _heads(graph: Graph, p: Parts, vector: str, bounds: tuple[float, float]) -> None:
     """From the numbers that the gates read to velocity, log-std and the next hidden state."""
-    grus, hidden, mlp = heads.grus, heads.hidden, heads.mlp
-    offset = np.concatenate([np.zeros((grus, 2 * hidden)), heads.recurrent_bias], axis=1)
+    grus, hidden, mlp = len(p.gate_weight), p.recurrent_weight.shape[2], p.hidden_weight.shape[1]
+    offset = np.concatenate([np.zeros((grus, 2 * hidden)), p.recurrent_bias], axis=1)
     arrays = [
-        graph.constant("gate_weight", _onnx_order(gate_weight)),
-        graph.constant("recurrent_weight", _onnx_order(heads.recurrent_weight)),
-        graph.constant("gate_bias", np.concatenate([_onnx_order(heads.gate_bias), _onnx_order(offset)], axis=1)),
+        graph.constant("gate_weight", _onnx_order(p.gate_weight)),
+        graph.constant("recurrent_weight", _onnx_order(p.recurrent_weight)),
+        graph.constant("gate_bias", np.concatenate([_onnx_order(p.gate_bias), _onnx_order(offset)], axis=1)),
     ]
     sequence = graph.node("Reshape", [vector, graph.constant("one_step", [1, 1, -1], np.int64)], "inputs")
     graph.node(
@@ -211,15 +234,15 @@ def _heads(graph: Graph, heads: Heads, vector: str, gate_weight: Array, bounds: 
     first = np.zeros((2, mlp, grus, hidden))
     second = np.zeros((2, OUTPUTS, 2, mlp))
     for i in range(2):
-        first[i, :, i % grus] = heads.hidden_weight[i]
-        second[i, :, i] = heads.output_weight[i]
+        first[i, :, i % grus] = p.hidden_weight[i]
+        second[i, :, i] = p.output_weight[i]
     flat = graph.node("Reshape", ["next_hidden_state", graph.constant("one_row", [1, -1], np.int64)], "state_row")
     layer = graph.node(
         "Gemm",
         [
             flat,
             graph.constant("hidden_weight", first.reshape(2 * mlp, -1).T),
-            graph.constant("hidden_bias", heads.hidden_bias.ravel()),
+            graph.constant("hidden_bias", p.hidden_bias.ravel()),
         ],
         "layer",
     )
@@ -229,7 +252,7 @@ def _heads(graph: Graph, heads: Heads, vector: str, gate_weight: Array, bounds: 
         [
             layer,
             graph.constant("output_weight", second.reshape(2 * OUTPUTS, -1).T),
-            graph.constant("output_bias", heads.output_bias.ravel()),
+            graph.constant("output_bias", p.output_bias.ravel()),
         ],
         "both_row",
     )

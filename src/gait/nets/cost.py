@@ -37,7 +37,7 @@ def self_attention_multiply_adds(architecture: Architecture) -> int:
 
 
 def folded_multiply_adds(architecture: Architecture) -> int:
-    """Multiply-adds of one step of `gait.nets.fold`: what running really costs."""
+    """Multiply-adds of one step with all that is linear folded: no less than what running costs."""
     if isinstance(architecture, NmnArchitecture):
         return multiply_adds(architecture)
     if isinstance(architecture, LegsArchitecture):

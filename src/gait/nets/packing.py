@@ -6,11 +6,10 @@ import ctypes
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gait.arrays import AnyArray, Array
+from gait.binding import aligned_bytes
 
-Floats = npt.NDArray[np.float32]
 floats_pointer = ctypes.POINTER(ctypes.c_float)
 ints_pointer = ctypes.POINTER(ctypes.c_int32)
 
@@ -49,10 +48,8 @@ def tiles(matrix: Array, rows: int) -> Array:
     return cut.swapaxes(-1, -2)
 
 
-def aligned(values: Any) -> AnyArray:
-    """A copy that begins with a cache line: loads that straddle two lines take twice as long."""
-    room = np.zeros(values.nbytes + 64, dtype=np.uint8)
-    start = -room.ctypes.data % 64
-    copy: AnyArray = room[start : start + values.nbytes].view(values.dtype)
+def aligned(values: AnyArray) -> AnyArray:
+    """A copy that begins with a cache line."""
+    copy: AnyArray = aligned_bytes(values.nbytes).view(values.dtype)
     copy[:] = values
     return copy

@@ -1,31 +1,38 @@
-"""The arrays of a step of `gait`, `gait-flat` and `nmn`, in double precision and with the normaliser folded in.
+"""The arrays of a step of `gait`, `gait-flat` and `nmn`, in double precision: what core, reference and ONNX start from.
 
-The fold goes as far as it pays. Scores come from raw numbers and the attention pools raw numbers, as in
-`gait.nets.fold`; but value, output and embedding matrices stay apart from the gates:
+    scores  = score_weight x + score_bias            once when a sample x arrives            (C Q)
+    shares  = softmax(scores of Nt samples + slot)   over slots and tokens                   (Q, Nt, C)
+    pooled  = raw numbers by embedding, and the shares of tokens and slots                   (Q, P)
+    encoded = encode pooled                          for each latent                         (M D)
+    gates   = gate_weight [encoded, gyro, accel] + gate_bias + recurrent_weight h
 
-    encoded = encode [pooled raw numbers, shares of tokens, shares of slots]     for each latent        (M D)
-    gates   = gate_weight [encoded, gyro, accel] + recurrent_weight h + bias
-
-One matrix from pooled numbers to gates would hold more numbers, and reading them is what a step spends its time on.
+then a GRU and an MLP for the velocity and for the log-std. Queries are constants and embeddings linear, so that key and
+query are one vector for each score, and embedding, value and output one matrix; the normaliser is folded in as well,
+and x are the raw numbers of the Log. A matrix from pooled numbers straight to the gates would be larger, and reading
+weights is what a step spends its time on. `gait.nets.gait.GaitNet.plain` is what all this must equal.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from gait.arrays import Array
-from gait.nets import fold as folding
-from gait.nets.architecture import Architecture, AttentionArchitecture
+from gait.errors import GaitError
+from gait.nets.architecture import AttentionArchitecture
 from gait.nets.model import Model
+
+_OUTPUTS = ("velocity", "log_std")
+Weights = dict[str, Array]
 
 
 class Parts(NamedTuple):
-    """A network's arrays in double precision, with the normaliser folded in; G GRUs, I inputs of each."""
+    """A network's arrays; G GRUs of width H on I inputs, C tokens, Q = M heads queries, P pooled numbers of each."""
 
     gate_weight: Array
-    """(G, 3 H, I)."""
+    """(G, 3 H, I), gates in the order reset, update, new."""
     gate_bias: Array
     """(G, 3 H), with the recurrent offsets of the reset and update gates."""
     recurrent_weight: Array
@@ -33,19 +40,21 @@ class Parts(NamedTuple):
     recurrent_bias: Array
     """(G, H): offset of the new state's recurrent part."""
     hidden_weight: Array
-    """(2, mlp, H), for velocity and log-std."""
+    """(2, mlp, H), for velocity and log-std, each on the GRU of its own, or on the one."""
     hidden_bias: Array
+    """(2, mlp)."""
     output_weight: Array
     """(2, 3, mlp)."""
     output_bias: Array
+    """(2, 3)."""
     score_weight: Array | None = None
     """(C Q, F), features by token; None without tokens, as the rest."""
     score_bias: Array | None = None
     """(C Q,)."""
     slot_bias: Array | None = None
-    """(Nt, Q)."""
+    """(Nt, Q), oldest slot first."""
     encode: Array | None = None
-    """(H, D, P)."""
+    """(heads, D, P)."""
     order: tuple[int, ...] = ()
     """Features by token (F,)."""
     tokens: tuple[tuple[int, int, int], ...] = ()
@@ -53,69 +62,84 @@ class Parts(NamedTuple):
 
 
 def parts_of(model: Model) -> Parts:
-    """The arrays that a step needs, from a model of any kind."""
+    """The arrays that a step needs, from a model of any kind but `gait-legs`."""
     w = {name: np.asarray(array, dtype=np.float64) for name, array in model.weights.items()}
     a = model.architecture
-    if not isinstance(a, AttentionArchitecture):
-        return _plain_parts(w, a)
-    f = folding.fold(model)
+    if isinstance(a, AttentionArchitecture):
+        return _attention_parts(w, a)
+    p = _recurrent_parts(w, ["gru"], list(_OUTPUTS))
+    weight = p.gate_weight / w["std"]
+    return p._replace(gate_weight=weight, gate_bias=p.gate_bias - weight @ w["mean"])
+
+
+def _recurrent_parts(w: Weights, grus: list[str], mlps: list[str]) -> Parts:
+    """GRUs and output layers by name, as the model file has them."""
+
+    def stack(names: list[str], part: str) -> Array:
+        return np.stack([w[f"{name}.{part}"] for name in names])
+
+    gate_bias, again = stack(grus, "bias_ih_l0"), stack(grus, "bias_hh_l0")
+    both = again.shape[1] // 3 * 2
+    gate_bias[:, :both] += again[:, :both]
+    return Parts(
+        stack(grus, "weight_ih_l0"), gate_bias, stack(grus, "weight_hh_l0"), again[:, both:],
+        stack(mlps, "hidden.weight"), stack(mlps, "hidden.bias"),
+        stack(mlps, "output.weight"), stack(mlps, "output.bias"),
+    )  # fmt: skip
+
+
+def _attention_parts(w: Weights, a: AttentionArchitecture) -> Parts:
     order = tuple(column for token in a.tokens for column in token.columns)
     counts = [len(token.columns) for token in a.tokens]
     starts = [sum(counts[:i]) for i in range(len(counts))]
-    tokens = tuple(
-        (start, count, a.places(token)[0]) for start, count, token in zip(starts, counts, a.tokens, strict=True)
-    )
-    queries = a.latents * a.heads
-    score_weight = np.zeros((len(tokens), queries, a.num_features))
-    for i, (start, count, _) in enumerate(tokens):
-        score_weight[i, :, start : start + count] = f.score_weight[:, order[start : start + count]]
-    encoder, pooled = a.latents * a.width, f.gate_weight.shape[2] - 6
-    encoded = np.stack([w[f"{name}.gru.weight_ih_l0"][:, :encoder] for name in folding.HEADS])
-    return Parts(
-        gate_weight=np.concatenate([encoded, f.gate_weight[:, :, pooled:]], axis=2),
-        gate_bias=f.gate_bias,
-        recurrent_weight=f.recurrent_weight,
-        recurrent_bias=f.recurrent_bias,
-        hidden_weight=f.hidden_weight,
-        hidden_bias=f.hidden_bias,
-        output_weight=f.output_weight,
-        output_bias=f.output_bias,
-        score_weight=score_weight.reshape(-1, a.num_features),
-        score_bias=f.score_bias.T.ravel(),
-        slot_bias=f.slot_bias.T.copy(),
-        encode=_encoder(w, a),
-        order=order,
-        tokens=tokens,
-    )
-
-
-def _encoder(w: dict[str, Array], a: AttentionArchitecture) -> Array:
-    """From pooled numbers and shares to what each head adds to a latent's output, without its offset (H, D, P)."""
-    size = sum(a.embeddings.values())
-    embeds = np.zeros((size + len(a.tokens) + a.history, a.width))
-    for i, token in enumerate(a.tokens):
-        columns = list(token.columns)
-        layer = w[f"embed.{token.embedding}.weight"] / w["std"][columns]
-        embeds[list(a.places(token))] = layer.T
-        embeds[size + i] = w[f"embed.{token.embedding}.bias"] + w["token_position"][i] - layer @ w["mean"][columns]
-    embeds[size + len(a.tokens) :] = w["slot_position"]
+    places = [a.places(token)[0] for token in a.tokens]
+    embeds, size = _embeds(w, a), sum(a.embeddings.values())
+    key = w["key.weight"].reshape(a.heads, a.head_width, a.width)
+    asked = (w["latents"] @ w["query.weight"].T).reshape(a.latents, a.heads, a.head_width)
+    question = np.einsum("mhd,hdw->mhw", asked, key).reshape(-1, a.width) / math.sqrt(a.head_width)  # (Q, D)
+    scores = embeds @ question.T  # (P, Q): of a unit of each pooled number
+    score_weight = np.zeros((len(counts), len(question), a.num_features))
+    for i, (start, count, place) in enumerate(zip(starts, counts, places, strict=True)):
+        score_weight[i, :, start : start + count] = scores[place : place + count].T
     value = w["value.weight"].reshape(a.heads, a.head_width, a.width)
     out = w["out.weight"].reshape(a.width, a.heads, a.head_width)
-    encode: Array = np.einsum("pw,hdw,ohd->hop", embeds, value, out)
-    return encode
-
-
-def _plain_parts(w: dict[str, Array], a: Architecture) -> Parts:
-    weight = w["gru.weight_ih_l0"] / w["std"]
-    bias = w["gru.bias_ih_l0"] - weight @ w["mean"]
-    bias[: 2 * a.hidden] += w["gru.bias_hh_l0"][: 2 * a.hidden]
-    return Parts(
-        gate_weight=weight[None],
-        gate_bias=bias[None],
-        recurrent_weight=w["gru.weight_hh_l0"][None],
-        recurrent_bias=w["gru.bias_hh_l0"][None, 2 * a.hidden :],
-        hidden_weight=np.stack([w[f"{name}.hidden.weight"] for name in folding.HEADS]),
-        hidden_bias=np.stack([w[f"{name}.hidden.bias"] for name in folding.HEADS]),
-        output_weight=np.stack([w[f"{name}.output.weight"] for name in folding.HEADS]),
-        output_bias=np.stack([w[f"{name}.output.bias"] for name in folding.HEADS]),
+    gate_weight, offset = _gates(w, a, embeds)
+    p = _recurrent_parts(w, [f"{name}.gru" for name in _OUTPUTS], [f"{name}.mlp" for name in _OUTPUTS])
+    return p._replace(
+        gate_weight=gate_weight,
+        gate_bias=p.gate_bias + offset,
+        score_weight=score_weight.reshape(-1, a.num_features),
+        score_bias=scores[size : size + len(counts)].ravel(),
+        slot_bias=scores[size + len(counts) :],
+        encode=np.einsum("pw,hdw,ohd->hop", embeds, value, out),
+        order=order,
+        tokens=tuple(zip(starts, counts, places, strict=True)),
     )
+
+
+def _embeds(w: Weights, a: AttentionArchitecture) -> Array:
+    """What a unit of each pooled number adds to what keys and values are made of (P, D): raw numbers, tokens, slots."""
+    size = sum(a.embeddings.values())
+    embeds, scaled = np.zeros((size + len(a.tokens), a.width)), np.zeros(size)
+    for i, token in enumerate(a.tokens):
+        columns, places = list(token.columns), list(a.places(token))
+        inverse = 1.0 / w["std"][columns]
+        if scaled[places].any() and not np.allclose(scaled[places], inverse, rtol=1e-6):
+            raise GaitError("legs that share an embedding must share their normaliser: train the model again")
+        scaled[places] = inverse
+        layer = w[f"embed.{token.embedding}.weight"] * inverse
+        embeds[places] = layer.T
+        embeds[size + i] = w[f"embed.{token.embedding}.bias"] + w["token_position"][i] - layer @ w["mean"][columns]
+    return np.concatenate([embeds, w["slot_position"]])
+
+
+def _gates(w: Weights, a: AttentionArchitecture, embeds: Array) -> tuple[Array, Array]:
+    """The gates' matrix on the encoder's output, gyro and accelerometer (G, 3 H, M D + 6), and what it offsets."""
+    weight = np.stack([w[f"{name}.gru.weight_ih_l0"] for name in _OUTPUTS])
+    blocks = weight.reshape(*weight.shape[:2], a.latents + 2, a.width)  # of each latent, then gyro and accelerometer
+    size, inertial = sum(a.embeddings.values()), blocks[:, :, a.latents :]
+    raw = np.einsum("grid,ixd->grix", inertial, embeds[:6].reshape(2, 3, a.width))
+    constant = embeds[size : size + 2] + w["slot_position"][-1]
+    offset = blocks[:, :, : a.latents].sum(2) @ w["out.bias"] + np.einsum("grid,id->gr", inertial, constant)
+    encoder = weight[:, :, : a.latents * a.width]
+    return np.concatenate([encoder, raw.reshape(*weight.shape[:2], 6)], axis=2), offset
