@@ -24,7 +24,8 @@ from gait.nets.leg_pack import pack_legs
 from gait.nets.model import Model
 from gait.nets.pack import pack
 from gait.reference.network import NumpyLegs, NumpyNetwork
-from gait.report.rows import Row, rows_to_json, rows_to_table
+from gait.report.table_text import rows_to_table
+from gait.rows import Row, rows_to_json
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from net_samples import random_model

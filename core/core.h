@@ -4,6 +4,10 @@
 
 #include "gait.h"
 
+#ifdef __FAST_MATH__
+#error "-ffast-math takes away the checks for nan: leave it out"
+#endif
+
 /* First row of each part of the error state. */
 enum { ROT = 0, VEL = 3, POS = 6, BG = 9, BA = 12, FEET = 15 };
 /* Features of a leg: position of the foot (leg lengths), velocity that the leg measures, ground force (weights) and
@@ -32,7 +36,7 @@ typedef struct gait_input {
     double gyro[3], accel[3];
     double q[GAIT_MAX_JOINTS], dq[GAIT_MAX_JOINTS], e[GAIT_MAX_JOINTS]; /* e = q_des - q */
     double raw_q[GAIT_MAX_JOINTS], raw_dq[GAIT_MAX_JOINTS];
-    double unchanged[GAIT_MAX_LEGS], no_target[GAIT_MAX_LEGS]; /* s */
+    double unchanged[GAIT_MAX_LEGS], no_target[GAIT_MAX_LEGS]; /* s; infinite: never a target */
     double t, dt, blind, gap; /* stamp, step, s without a good IMU, length of the gap */
     uint8_t ok[GAIT_MAX_LEGS], leg_known[GAIT_MAX_LEGS];
     uint8_t started, imu_known;

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Scores come from raw numbers and the attention pools raw numbers, the normaliser being part of the weights:
  *
  *   scores  = score [raw numbers of a token] + score_bias    once when a sample arrives     tokens x queries
@@ -106,4 +110,7 @@ void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, c
 void gait_leg_network_attention(const gait_leg_network *n, int legs, const float *memory, const unsigned char *seen,
                                 double *out);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

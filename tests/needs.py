@@ -115,6 +115,20 @@ def _compiles() -> bool:
         return _runs(["gcc", str(source), "-lm", "-o", f"{folder}/a"])
 
 
+def _sanitizes() -> bool:
+    # Fedora and others have gcc without libasan.
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "a.c"
+        source.write_text("int main(void) { return 0; }\n")
+        return _runs(["gcc", "-fsanitize=address,undefined", str(source), "-o", f"{folder}/a"]) and _runs(
+            [f"{folder}/a"]
+        )
+
+
+def _there(*programs: str) -> Callable[[], bool]:
+    return lambda: all(_runs([program, "--version"]) for program in programs)
+
+
 def _draws(backend: str = "") -> bool:
     package("mujoco")
     from gait import GaitError
@@ -132,6 +146,19 @@ NEEDS = {
     need.name: need
     for need in (
         Need("gcc", "apt-get install gcc libc6-dev", _compiles),
+        Need("g++", "apt-get install g++", _there("g++")),
+        Need("cmake", "apt-get install cmake g++", _there("cmake", "g++")),
+        Need("libasan", "apt-get install libasan8 libubsan1", _sanitizes),
+        Need(
+            "QEMU for 64-bit ARM",
+            "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user",
+            _there("aarch64-linux-gnu-gcc", "qemu-aarch64"),
+        ),
+        Need(
+            "QEMU for Cortex-M",
+            "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm",
+            _there("arm-none-eabi-gcc", "qemu-system-arm"),
+        ),
         Need("bash", "apt-get install bash", lambda: _runs(["bash", "-c", "true"])),
         Need("git", "apt-get install git", lambda: _runs(["git", "--version"])),
         Need("chromium", "apt-get install chromium", lambda: find_chromium() is not None),
@@ -143,5 +170,10 @@ NEEDS = {
 
 bash = pytest.mark.needs("bash")
 gcc = pytest.mark.needs("gcc")
+cpp = pytest.mark.needs("g++")
+cmake = pytest.mark.needs("cmake")
+sanitizers = pytest.mark.needs("libasan")
+arm64 = pytest.mark.needs("QEMU for 64-bit ARM")
+cortex_m = pytest.mark.needs("QEMU for Cortex-M")
 git = pytest.mark.needs("git")
 chromium = pytest.mark.needs("chromium")

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 NEEDED = (
     "gait/py.typed", "gait/robot/go1.yaml", "gait/samples/go1_trot.mcap", "gait/weights/gait-0.safetensors",
-    "gait/_core_",
+    "gait/_core_", "gait/core_sources/",
 )  # fmt: skip
 """Files, and folders with something in them, that no release can do without, whatever Git says."""
 
@@ -29,13 +29,17 @@ def problems(wheel: set[str], sdist: set[str], tracked: set[str]) -> list[str]:
         tracked: the files that Git knows.
     """
     package = {name.removeprefix("src/") for name in tracked if name.startswith("src/gait/")}
+    package |= {name.replace("core/", "gait/core_sources/", 1) for name in tracked if name.startswith("core/")}
     inside = {name for name in wheel if ".dist-info/" not in name}
+    package |= {name for name in inside if name.startswith("gait/_core_") and name.endswith(".so")}
     found = [f"the wheel lacks {name}" for name in sorted(package - inside)]
     found += [
         f"the wheel has {name}, which Git does not know: commit it or take it away" for name in sorted(inside - package)
     ]
     found += [f"the wheel lacks {name}" for name in NEEDED if not any(file.startswith(name) for file in inside)]
-    found += [f"the sdist lacks {name}" for name in sorted(tracked - sdist) if name.startswith(("src/", "tests/"))]
+    found += [
+        f"the sdist lacks {name}" for name in sorted(tracked - sdist) if name.startswith(("src/", "core/", "tests/"))
+    ]
     return found + [
         f"the sdist has {name}, which Git does not know: commit it or take it away"
         for name in sorted(sdist - tracked - {"PKG-INFO"})
