@@ -74,18 +74,19 @@ GAIT_INLINE vec_lanes vec_load(const float *from)
     return r;
 }
 GAIT_INLINE void vec_store(float *to, vec_lanes values) { memcpy(to, &values, sizeof values); }
+GAIT_INLINE vec_lanes vec_zero(void) { return (vec_lanes){0.0f}; }
 #else
 GAIT_INLINE vec_lanes vec_load(const float *from) { return *from; }
 GAIT_INLINE void vec_store(float *to, vec_lanes values) { *to = values; }
+GAIT_INLINE vec_lanes vec_zero(void) { return 0.0f; }
 #endif
 
 /* a b + c, lane by lane where it is fused, for which C has no vector operator; compilers find the instruction. */
 GAIT_INLINE vec_lanes vec_fma(vec_lanes a, vec_lanes b, vec_lanes c)
 {
 #ifdef GAIT_FUSES
-    vec_lanes r;
-    VEC_EACH(r, GAIT_FMA(VEC_LANE(a), VEC_LANE(b), VEC_LANE(c)));
-    return r;
+    VEC_EACH(c, GAIT_FMA(VEC_LANE(a), VEC_LANE(b), VEC_LANE(c)));
+    return c;
 #else
     return a * b + c;
 #endif
@@ -94,19 +95,11 @@ GAIT_INLINE vec_lanes vec_fma(vec_lanes a, vec_lanes b, vec_lanes c)
 GAIT_INLINE vec_lanes vec_fma_scalar(vec_lanes a, float b, vec_lanes c)
 {
 #ifdef GAIT_FUSES
-    vec_lanes r;
-    VEC_EACH(r, GAIT_FMA(VEC_LANE(a), b, VEC_LANE(c)));
-    return r;
+    VEC_EACH(c, GAIT_FMA(VEC_LANE(a), b, VEC_LANE(c)));
+    return c;
 #else
     return a * b + c;
 #endif
-}
-
-GAIT_INLINE vec_lanes vec_zero(void)
-{
-    vec_lanes r;
-    VEC_EACH(r, 0.0f);
-    return r;
 }
 
 GAIT_INLINE float vec_larger(float a, float b) { return a > b ? a : b; }

@@ -73,6 +73,22 @@ class Graph:
         )
         return outputs[0]
 
+    def layer(self, name: str, x: str, weight: Array, bias: Array) -> str:
+        """Rows of x through a linear layer (outputs, inputs)."""
+        return self.node(
+            "Gemm", [x, self.constant(f"{name}_weight", weight.T), self.constant(f"{name}_bias", bias)], name
+        )
+
+    def relu(self, x: str) -> str:
+        """The positive part."""
+        return self.node("Relu", [x], f"{x}_active")
+
+    def bounded(self, raw: str, low: float, high: float, name: str) -> str:
+        """A log-std within its bounds."""
+        share = self.node("Sigmoid", [raw], "share")
+        above = self.node("Mul", [share, self.constant("span", [high - low])], "above")
+        return self.node("Add", [above, self.constant("low", [low])], name)
+
     def _value(self, name: str, shape: tuple[int, ...], boolean: bool) -> Any:
         kind = self.onnx.TensorProto.BOOL if boolean else self.onnx.TensorProto.FLOAT
         return self.onnx.helper.make_tensor_value_info(name, kind, shape)
@@ -237,32 +253,12 @@ def _heads(graph: Graph, p: Parts, vector: str, bounds: tuple[float, float]) -> 
         first[i, :, i % grus] = p.hidden_weight[i]
         second[i, :, i] = p.output_weight[i]
     flat = graph.node("Reshape", ["next_hidden_state", graph.constant("one_row", [1, -1], np.int64)], "state_row")
-    layer = graph.node(
-        "Gemm",
-        [
-            flat,
-            graph.constant("hidden_weight", first.reshape(2 * mlp, -1).T),
-            graph.constant("hidden_bias", p.hidden_bias.ravel()),
-        ],
-        "layer",
-    )
-    layer = graph.node("Relu", [layer], "active")
-    both = graph.node(
-        "Gemm",
-        [
-            layer,
-            graph.constant("output_weight", second.reshape(2 * OUTPUTS, -1).T),
-            graph.constant("output_bias", p.output_bias.ravel()),
-        ],
-        "both_row",
-    )
+    layer = graph.relu(graph.layer("layer", flat, first.reshape(2 * mlp, -1), p.hidden_bias.ravel()))
+    both = graph.layer("both_row", layer, second.reshape(2 * OUTPUTS, -1), p.output_bias.ravel())
     both = graph.node("Reshape", [both, graph.constant("flat", [-1], np.int64)], "both")
-    low, high = bounds
     graph.output("velocity", OUTPUTS)
     graph.node("Split", [both, graph.constant("halves", [OUTPUTS, OUTPUTS], np.int64)], "velocity", "raw", axis=0)
-    share = graph.node("Sigmoid", ["raw"], "share")
-    above = graph.node("Mul", [share, graph.constant("span", [high - low])], "above")
-    graph.node("Add", [above, graph.constant("low", [low])], graph.output("log_std", OUTPUTS))
+    graph.bounded("raw", *bounds, graph.output("log_std", OUTPUTS))
 
 
 def _onnx_order(gates: AnyArray) -> AnyArray:

@@ -30,11 +30,11 @@ def legs_graph(graph: Graph, model: Model) -> None:
     x = _frames(graph, a, features, seen)
     own = p.own.reshape(a.hidden, a.frames, -1)
     first = np.concatenate([p.shared[:, 1:].reshape(a.hidden, a.frames, SHARED), own], axis=2).reshape(a.hidden, -1)
-    x = _relu(graph, _layer(graph, "frames", x, np.concatenate([p.shared[:, :1], first], axis=1)))
-    x = _relu(graph, _layer(graph, "hidden", x, p.hidden))
+    x = graph.relu(_layer(graph, "frames", x, np.concatenate([p.shared[:, :1], first], axis=1)))
+    x = graph.relu(_layer(graph, "hidden", x, p.hidden))
     if a.attention_width:
         x = graph.node("Concat", [x, _looks(graph, a, p, x, seen)], "joined", axis=1)
-    y = _layer(graph, "output", _relu(graph, _layer(graph, "mix", x, p.mix)), p.output)
+    y = _layer(graph, "output", graph.relu(_layer(graph, "mix", x, p.mix)), p.output)
 
     columns = SHARED + VELOCITY + PER_LEG * np.arange(a.legs)[:, None] + np.arange(OUTPUTS)
     measured = graph.node("Gather", [features, graph.constant("measured_at", columns, np.int64)], "measured", axis=0)
@@ -45,9 +45,7 @@ def legs_graph(graph: Graph, model: Model) -> None:
         graph.node("Split", [y, halves], "raw", "shift", axis=1)
         raw, shifted = "raw", graph.node("Add", [measured, "shift"], "shifted")
         velocity = graph.node("Where", [column, shifted, measured], "leg_velocities")
-    share = graph.node("Sigmoid", [raw], "share")
-    above = graph.node("Mul", [share, graph.constant("span", [a.log_std_max - a.log_std_min])], "above")
-    unsure = graph.node("Add", [above, graph.constant("low", [a.log_std_min])], "log_stds")
+    unsure = graph.bounded(raw, a.log_std_min, a.log_std_max, "log_stds")
     none = graph.constant("high", [a.log_std_max])
     log_std = graph.node("Where", [column, unsure, none], graph.output("leg_log_std", a.legs, OUTPUTS))
     graph.node("Identity", [velocity], graph.output("leg_velocity", a.legs, OUTPUTS))
@@ -113,9 +111,4 @@ def _together(graph: Graph, seen: str, velocity: str, log_std: str) -> None:
 
 def _layer(graph: Graph, name: str, x: str, layer: Array) -> str:
     """Rows of x through a layer whose offset is its first column."""
-    weight = graph.constant(f"{name}_weight", layer[:, 1:].T)
-    return graph.node("Gemm", [x, weight, graph.constant(f"{name}_bias", layer[:, 0])], name)
-
-
-def _relu(graph: Graph, x: str) -> str:
-    return graph.node("Relu", [x], f"{x}_active")
+    return graph.layer(name, x, layer[:, 1:], layer[:, 0])
