@@ -13,7 +13,7 @@ import shutil
 
 from sections import DOCS, paragraph, write_section
 
-from gait.bench.run_tables import Bench, course_settings, run_bench, verdict, write_bench
+from gait.bench.run_tables import Bench, run_bench, verdict, write_bench
 from gait.bench.significance import difference_table
 from gait.report import table_text as render
 from gait.report.table import Table
@@ -62,7 +62,7 @@ def main() -> None:
     for name, text in texts.items():
         write_section(name, text, PAGE)
     OUT.mkdir(parents=True, exist_ok=True)
-    write_bench(bench, OUT, {"command": "python benchmarks/results.py"}, course_settings(quick=False))
+    write_bench(bench, OUT, {"command": "python benchmarks/results.py"})
     for name in FIGURES:
         shutil.copyfile(OUT / "figures" / f"{name}.png", DOCS / "images" / f"results-{name}.png")
 

@@ -320,8 +320,8 @@ def test_a_difference_is_clear_only_where_it_is(walks: list[Walk]) -> None:
 
 def test_everything_is_written(study: Study, tmp_path: Path) -> None:
     needs.package("matplotlib")
-    found = bench.Bench(study, tuple(paper_tables(study)), tuple(differences(study)), "ab12")
-    report = bench.write_bench(found, tmp_path, {"command": "gait bench tables"}, bench.course_settings(quick=True))
+    found = bench.Bench(study, tuple(paper_tables(study)), tuple(differences(study)), "ab12", QUICK)
+    report = bench.write_bench(found, tmp_path, {"command": "gait bench tables"})
     assert report.read_text(encoding="utf-8").count("ab12") >= 1
     rows = {row["name"]: row["value"] for row in json.loads((tmp_path / "results.json").read_text())["rows"]}
     assert rows["table1.rubber.full.gait"] == pytest.approx(study.of("gait", "rubber")[0].velocity.full.rms)

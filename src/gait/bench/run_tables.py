@@ -36,14 +36,15 @@ class Bench:
     differences: tuple[Difference, ...]
     fingerprint: str
     """SHA-256 over the recordings of the test set."""
+    courses: tuple[Course, ...] = ()
+    """Of the test set."""
 
     def rows(self) -> list[Row]:
         """Every number that does not depend on the machine's speed."""
         rows = [row for table in self.tables for row in table.rows()]
         for one in self.differences:
-            name = f"difference.{one.course}.{one.rival}"
-            rows += [Row(name, one.difference, "m/s"), Row(f"{name}.low", one.low, "m/s")]
-            rows.append(Row(f"{name}.high", one.high, "m/s"))
+            values = {"": one.difference, ".low": one.low, ".high": one.high}
+            rows += [Row(f"difference.{one.course}.{one.rival}{end}", value, "m/s") for end, value in values.items()]
         return [*rows, Row("test_set_sha256", self.fingerprint, "-")]
 
     def timing(self) -> list[Row]:
@@ -74,11 +75,11 @@ def run_bench(
     seeds: Seeds = "tabled" if quick else "all"
     study = run_study(test_set.walks, methods, seeds=seeds, workers=workers, progress=progress)
     tables = (merit_table(study), *paper_tables(study), calibration_table(study), cost_table(study))
-    return Bench(study, tables, tuple(differences(study, OURS)), test_set.sha256)
+    return Bench(study, tables, tuple(differences(study, OURS)), test_set.sha256, courses)
 
 
 def verdict(bench: Bench) -> list[str]:
-    """What the numbers say, in a few sentences made of them."""
+    """The results in a few sentences."""
     lines = []
     learned = [method for method in ("gait", "gait-flat", "nmn") if method in bench.study.methods]
     for line in (line for table in bench.tables if table.name == "table2" for line in table.lines):
@@ -99,21 +100,14 @@ def verdict(bench: Bench) -> list[str]:
     return lines
 
 
-def write_bench(
-    bench: Bench,
-    out: Path,
-    settings: Mapping[str, str],
-    courses: Sequence[Mapping[str, object]],
-    latency: Sequence[Row] = (),
-) -> Path:
+def write_bench(bench: Bench, out: Path, settings: Mapping[str, str], latency: Sequence[Row] = ()) -> Path:
     """Write tables, figures and report to a folder; returns the report.
 
     Args:
-        bench: what was found.
+        bench: the results.
         out: the folder, which must exist.
-        settings: what was asked for, by name.
-        courses: the test set, as `course_settings` has it.
-        latency: what `gait bench latency` measures, to be shown beside.
+        settings: of the command, by name.
+        latency: rows of `gait bench latency`, to be shown beside.
     """
     from gait.bench.paper_charts import paper_charts
     from gait.report.describe import installation
@@ -122,16 +116,19 @@ def write_bench(
 
     tables = [*bench.tables, difference_table(bench.differences)]
     charts = paper_charts(bench.study, latency)
-    _write(out / "results.json", rows_to_json(bench.rows()) + "\n")
-    _write(out / "timing.json", rows_to_json([*bench.timing(), *latency]) + "\n")
-    _write(out / "config.json", json.dumps({**settings, "courses": courses}, indent=2) + "\n")
-    _write(
-        out / "tables.md",
-        "\n\n".join(f"## {render.title(one)}\n\n{render.markdown(one)}\n\n{one.note}" for one in tables),
-    )
-    _write(out / "tables.csv", "\n".join(render.csv(one) for one in tables))
-    _write(out / "tables.tex", "\n\n".join(f"% {render.title(one)}\n{render.latex(one)}" for one in tables) + "\n")
-    (out / "figures").mkdir(exist_ok=True)
+    config = {**settings, "courses": [asdict(course) for course in bench.courses]}
+    pages = [f"## {render.title(one)}\n\n{render.markdown(one)}\n\n{one.note}" for one in tables]
+    texts = {
+        "results.json": rows_to_json(bench.rows()) + "\n",
+        "timing.json": rows_to_json([*bench.timing(), *latency]) + "\n",
+        "config.json": json.dumps(config, indent=2) + "\n",
+        "tables.md": "\n\n".join(pages),
+        "tables.csv": "\n".join(render.csv(one) for one in tables),
+        "tables.tex": "\n\n".join(f"% {render.title(one)}\n{render.latex(one)}" for one in tables) + "\n",
+    }
+    for name, text in texts.items():
+        with atomic_path(out / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     for chart in charts:
         draw(chart, out / "figures")
     facts = [
@@ -141,20 +138,10 @@ def write_bench(
         *installation(),
     ]
     first = (
-        "Estimators of body velocity on walks of a simulated Go1 whose links, encoders, motors and IMU are not those"
-        " that they were told of."
+        "Estimators of body velocity on walks of a simulated Go1 whose links, encoders, motors and IMU differ from the"
+        " description that they use."
     )
     summary = "\n".join([first, *verdict(bench)])
     path = out / "report.html"
     write_report(path, "GAIT benchmark", summary, tables, charts, facts)
     return path
-
-
-def course_settings(quick: bool) -> list[dict[str, object]]:
-    """The test set as the configuration keeps it."""
-    return [asdict(course) for course in (QUICK if quick else COURSES)]
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What one method makes of one walk, in numbers small enough to keep for all of them."""
+"""Scores of one method on one walk: sums and bins, small enough to keep for all walks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gait.arrays import AnyArray, Array, BoolArray
+from gait.bench.courses import Walk
 from gait.errors import GaitError
 from gait.estimator import Details
 from gait.log.log import Log
@@ -106,18 +107,18 @@ class WalkScore:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What is true of a walk, beside its log: the same for all methods."""
+    """Slip and flight of a walk: the same for all methods."""
 
     slipping: BoolArray
-    """Where a foot that the contact estimator holds for standing is faster than 0.5 m/s (N,)."""
+    """Where a foot in contact (as the contact estimator has it) is faster than 0.5 m/s (N,)."""
     slip_speed: Array
-    """True speed of the fastest foot that the contact estimator holds for standing (N,), m/s."""
+    """True speed of the fastest foot in contact (as the contact estimator has it) (N,), m/s."""
     flight: BoolArray
     """Where truly no foot is on the ground (N,)."""
 
     @staticmethod
     def of(log: Log, contact: BoolArray) -> Ground:
-        """Of a log and what the contact estimator says of it (N, L)."""
+        """Of a log and its estimated contacts (N, L)."""
         none = np.zeros(len(log), dtype=bool)
         flight = none if log.contact is None else np.asarray(~log.contact.any(1))
         if log.foot_vel_w is None:
@@ -127,42 +128,48 @@ class Ground:
 
 
 def score(
-    log: Log, ground: Ground, trajectory: Trajectory, details: Details | None, seconds: float
-) -> tuple[VelocityScore, VelocityScore | None, dict[str, Moments], float, float]:
-    """Judge an estimate of a log.
+    walk: Walk, method: str, seed: int, ground: Ground, trajectory: Trajectory, network: Details | None, seconds: float
+) -> WalkScore:
+    """Score an estimate of a walk.
 
     Args:
-        log: with truth for position, orientation and velocity.
-        ground: of that log.
+        walk: with ground truth of position, orientation and velocity.
+        method: by name.
+        seed: of its weights.
+        ground: of that walk.
         trajectory: the estimate, on the log's clock.
-        details: what its network thought meanwhile, if one says how fast the body is.
+        network: with the velocity of the network, if there is one.
         seconds: how long the estimate took.
-
-    Returns:
-        The last five fields of a `WalkScore`.
     """
+    log = walk.log
     error = velocity_rmse(trajectory, log).errors_b
     if len(error) != len(log):
         raise GaitError("the truth does not cover the whole log: cut the log to where it does")
     assert trajectory.vel_cov is not None
-    fused = velocity_score(log.t, error, vel_b_std(trajectory), ground)
-    network = None
-    if details is not None:
-        predicted, sigma = details.predicted
-        truth = trajectory.vel_b - error
-        network = velocity_score(log.t, predicted - truth, sigma, ground)
+    alone = None
+    if network is not None:
+        predicted, sigma = network.predicted
+        alone = velocity_score(log.t, predicted - (trajectory.vel_b - error), sigma, ground)
     absolute = ate(trajectory, log)
     found: dict[str, Stats | None] = {"ate_vel": absolute.velocity, "ate_rot": absolute.rotation}
     if log.duration >= SEGMENT:
         relative = relative_error(trajectory, log, SEGMENT)
         found |= {"re_pos": relative.position, "re_vel": relative.velocity, "re_rot": relative.rotation}
-    errors = {name: Moments.of(stats.values) for name in METRICS if (stats := found.get(name)) is not None}
-    honest = float(nees(error, trajectory.vel_cov).mean)
-    return fused, network, errors, honest, seconds / len(log) * 1e6
+    return WalkScore(
+        course=walk.course,
+        run=walk.run,
+        method=method,
+        seed=seed,
+        fused=velocity_score(log.t, error, vel_b_std(trajectory), ground),
+        network=alone,
+        errors={name: Moments.of(stats.values) for name in METRICS if (stats := found.get(name)) is not None},
+        nees=nees(error, trajectory.vel_cov).mean,
+        step_us=seconds / len(log) * 1e6,
+    )
 
 
 def velocity_score(t: Array, error: Array, std: Array, ground: Ground) -> VelocityScore:
-    """Judge a velocity by its errors (N, 3) and standard deviations (N, 3)."""
+    """Score a velocity by its errors (N, 3) and standard deviations (N, 3)."""
     length = np.linalg.norm(error, axis=1)
     # The last sample lasts as long as the others; what is left over at the end belongs to the last piece.
     pieces = max(int((t[-1] - t[0] + np.median(np.diff(t))) / SEGMENT + 1e-6), 1)

@@ -36,7 +36,7 @@ def _lines(columns: Mapping[str, str], values: Mapping[tuple[str, ...], Sequence
 
 
 def merit_table(study: Study) -> Table:
-    """The walks, whoever estimates: speed, slips, flight and falls."""
+    """The walks themselves: speed, slips, flight and falls."""
     labels = {
         "runs": "runs", "length": "length", "speed": "speed", "slip_share": "slip share",
         "flight_share": "flight share", "falls": "falls",

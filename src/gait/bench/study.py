@@ -200,9 +200,7 @@ def run_entrant(
     trajectory, details = estimator.run_with_details(log, start)
     spent = time.perf_counter() - begin
     network = details if entrant.method not in BASELINES and not estimator.by_leg else None
-    one = WalkScore(
-        walk.course, walk.run, entrant.method, entrant.seed, *score(log, ground, trajectory, network, spent)
-    )
+    one = score(walk, entrant.method, entrant.seed, ground, trajectory, network, spent)
     if not entrant.shown or walk.run:
         return one, None
     attention = None

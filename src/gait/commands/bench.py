@@ -61,7 +61,7 @@ def run(options: BenchOptions) -> Outcome:
 def _tables(options: BenchOptions) -> Outcome:
     with share_bar(options.interactive) as progress:
         from gait.bench.latency import latency_report
-        from gait.bench.run_tables import course_settings, run_bench, verdict, write_bench
+        from gait.bench.run_tables import run_bench, verdict, write_bench
         from gait.io.run_folder import commit
         from gait.methods import METHODS
 
@@ -73,7 +73,7 @@ def _tables(options: BenchOptions) -> Outcome:
         progress("drawing", 1.0)
         command = f"gait bench tables{' --quick' if options.quick else ''}"
         settings = {"command": command, "commit": commit(), "methods": " ".join(methods)}
-        write_bench(bench, out, settings, course_settings(options.quick), latency)
+        write_bench(bench, out, settings, latency)
     shown = [table for table in bench.tables if table.name in ("walks", "table1", "table2", "table3", "table4")]
     return Outcome(
         bench.rows(), wrote=out / "report.html", next="gait bench latency", tables=shown, notes=verdict(bench)

@@ -1,4 +1,4 @@
-"""Judging estimates: metrics here; every formula and choice is in docs/metrics.md."""
+"""Errors of an estimate against ground truth; docs/metrics.md has every formula and choice."""
 
 from gait.metrics.align import Alignment, Pair, States, align, associate
 from gait.metrics.consistency import Coverage, Nees, chi_square_quantile, coverage, nees, nees_band

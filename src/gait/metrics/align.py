@@ -1,4 +1,4 @@
-"""Bring an estimate and the truth onto one clock and into one frame, ready to be compared.
+"""Bring an estimate and the ground truth onto one clock and into one frame, ready to be compared.
 
 Quaternions are wxyz and batched over the first axis, so a whole run is a handful of numpy calls.
 """
@@ -61,16 +61,16 @@ class Pair:
 
 
 def associate(estimate: Trajectory, truth: Log | Trajectory, *, max_gap: float = MAX_GAP) -> Pair:
-    """Pair every estimate with the truth at the same instant.
+    """Pair every estimate with the ground truth at the same instant.
 
-    With equal clocks nothing is computed. Otherwise the truth is interpolated onto the estimate's stamps (linear for
-    position and velocity, slerp for rotation); estimates outside the truth's time span, or inside a gap of it, have
-    no pair and are left out.
+    With equal clocks nothing is computed. Otherwise the ground truth is interpolated onto the estimate's stamps (linear
+    for position and velocity, slerp for rotation); estimates outside its time span, or inside a gap of it, have no pair
+    and are left out.
 
     Args:
-        estimate: what to judge.
+        estimate: the trajectory to evaluate.
         truth: a log with ground truth, or another trajectory.
-        max_gap: longest distance between two samples of the truth to interpolate across, s.
+        max_gap: longest distance between two samples of the ground truth to interpolate across, s.
 
     Raises:
         GaitError: if there is no truth, or fewer than two instants in common.
@@ -122,11 +122,11 @@ def _interpolate(states: States, right: npt.NDArray[np.intp], fraction: Array) -
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """A rigid motion of the estimate's world that brings it into the world of the truth."""
+    """A rigid motion of the estimate's world that brings it into the world of the ground truth."""
 
     method: Method
     quat_wxyz: Array
-    """Rotation from the estimate's world to the truth's (4,)."""
+    """Rotation from the estimate's world to the ground truth's (4,)."""
     translation: Array
     """What to add after the rotation (3,)."""
 
@@ -136,7 +136,7 @@ class Alignment:
         return float(heading(self.quat_wxyz))
 
     def apply(self, states: States) -> States:
-        """Poses and velocities expressed in the truth's world."""
+        """Poses and velocities expressed in the ground truth's world."""
         q = self.quat_wxyz
         return States(
             rotate(q, states.pos_w) + self.translation,
@@ -148,7 +148,7 @@ class Alignment:
 def align(
     estimate: Trajectory, truth: Log | Trajectory, method: Method = "yaw", *, max_gap: float = MAX_GAP
 ) -> Alignment:
-    """Find the rigid motion that best brings the estimate onto the truth.
+    """Find the rigid motion that best brings the estimate onto the ground truth.
 
     - `none`: the two share a frame already.
     - `first`: the first poses coincide (evo calls it origin).

@@ -1,4 +1,4 @@
-"""Does an estimator know how wrong it is? NEES with its chi-square band, and coverage within k sigma."""
+"""Consistency of errors and covariances: NEES with its chi-square band, and coverage within k sigma."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gait.rows import Row
 class Nees:
     """Normalised estimation error squared, e' P^-1 e: on average the number of components if P is right.
 
-    Above `upper` the estimator believes in itself too much; below `lower` it is more careful than it need be.
+    Above `upper` the covariance is too small (overconfident); below `lower` it is too large.
     """
 
     values: Array
@@ -64,7 +64,7 @@ def nees(errors: Array, covariances: Array, *, independent: int | None = None, c
     try:
         root = np.linalg.cholesky(covariances)
     except np.linalg.LinAlgError:
-        # One bad matrix fails the whole batch; only then is it worth looking for it.
+        # One bad matrix fails the whole batch.
         smallest = np.linalg.eigvalsh(covariances)[..., 0]
         bad = tuple(int(i) for i in np.unravel_index(np.argmin(smallest), smallest.shape))
         raise GaitError(
@@ -88,7 +88,7 @@ def nees_band(dof: int, count: int, confidence: float = 0.95) -> tuple[float, fl
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """How often the truth lies within k standard deviations of the estimate."""
+    """Fraction of the errors within k standard deviations."""
 
     k: float
     axes: Array

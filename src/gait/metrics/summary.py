@@ -72,12 +72,12 @@ def summary(
     """Every metric of one run as rows.
 
     Args:
-        estimate: what to judge.
+        estimate: the trajectory to evaluate.
         truth: a log with ground truth, or another trajectory.
         contact: what the contact estimator says on the log's clock (N, legs), for the errors while slipping.
         alignment: of the absolute error.
         seconds: window of the relative error; none leaves it out, as for runs shorter than a window.
-        max_gap: longest distance between two samples of the truth to interpolate across, s.
+        max_gap: longest distance between two samples of the ground truth to interpolate across, s.
     """
     pair = associate(estimate, truth, max_gap=max_gap)
     rows = [Row("duration", float(pair.t[-1] - pair.t[0]), "s"), Row("samples", len(pair.t), "-")]

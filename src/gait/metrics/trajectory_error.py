@@ -102,7 +102,7 @@ def ate(
     """Absolute trajectory error (Zhang and Scaramuzza 2018).
 
     Args:
-        estimate: what to judge.
+        estimate: the trajectory to evaluate.
         truth: a log with ground truth, or another trajectory; interpolated onto the estimate's stamps.
         alignment: `none`, `first`, `yaw` or `se3`, see `align`.
         max_gap: as `associate` has it.
@@ -149,10 +149,10 @@ def relative_error(
     A window starts at every sample. With the defaults, position and rotation equal evo's RPE over all pairs.
 
     Args:
-        estimate: what to judge.
+        estimate: the trajectory to evaluate.
         truth: a log with ground truth, or another trajectory; interpolated onto the estimate's stamps.
         seconds: duration of a window; 5 s if neither length is given.
-        metres: distance the truth travels in a window, instead of `seconds`.
+        metres: distance the ground truth travels in a window, instead of `seconds`.
         alignment: what the window's start takes away: the whole pose (`first`), or position and heading (`yaw`).
         velocity: judge the change of velocity over the window, or the velocity at its end.
         max_gap: as `associate` has it.
@@ -257,7 +257,7 @@ def velocity_rmse(
     """Error of the body-frame velocity, over the whole run or where a mask is true.
 
     Args:
-        estimate: what to judge; its `vel_b` counts, so a network's velocity can be judged before any filter.
+        estimate: the trajectory to evaluate, by its `vel_b`: that of a network works as well.
         truth: a log with ground truth, or another trajectory.
         mask: one flag for each row of the estimate, such as from `slip_mask`.
         max_gap: as `associate` has it.
@@ -302,7 +302,7 @@ class Drift:
     """Error at the end of a run for each metre travelled, aligned at the first pose in position and heading."""
 
     distance: float
-    """Path of the truth, m."""
+    """Path of the ground truth, m."""
     position: float
     """Length of the position error at the end, m/m."""
     height: float
@@ -324,7 +324,7 @@ def drift(estimate: Trajectory, truth: Log | Trajectory, *, max_gap: float = MAX
     """Drift per metre travelled over the whole run.
 
     Args:
-        estimate: what to judge.
+        estimate: the trajectory to evaluate.
         truth: a log with ground truth, or another trajectory.
         max_gap: as `associate` has it.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SPACE = "\N{NO-BREAK SPACE}"
 ROOMY = 4
-"""A terminal has room for the deviation beside the mean in a table of so many columns; in a wider one it goes below."""
+"""A table of more columns fits 80 characters only with little padding, and with deviations below the means."""
 
 
 class CellText(NamedTuple):
@@ -121,12 +121,13 @@ def terminal(table: Table) -> RichTable:
     """For a terminal: best bold, second underlined; below, dim, how much over the best, and the paper's value."""
     from rich.text import Text
 
+    wide, before = len(table.columns) > ROOMY, ""
     grid = _grid(title(table), "below a value: how much over the best; the paper's value" if has_paper(table) else "")
+    grid.padding = (0, 1, 0, 0) if wide else (0, 1)
     for head in table.heads:
         grid.add_column(head, no_wrap=True)
     for column in table.columns:
         grid.add_column(header(table, column), justify="right")
-    beside, before = " " if len(table.columns) <= ROOMY else "\n", ""
     for i, line in enumerate(table.lines):
         words = labels(table, line)
         # A label like the one above is left out.
@@ -134,7 +135,7 @@ def terminal(table: Table) -> RichTable:
         for cell in cell_texts(table, line):
             text = Text(cell.mean, style={0: "bold", 1: "underline"}.get(-1 if cell.rank is None else cell.rank, ""))
             below = "; ".join(filter(None, (cell.over, cell.paper)))
-            parts = [beside + cell.std] if cell.std else []
+            parts = [f"\n±{cell.std[1:-1]}" if wide else f" {cell.std}"] if cell.std else []
             parts += [("\n" if cell.std or cell.paper else " ") + below] if below else []
             row.append(text.append("".join(parts), style="not bold not underline dim"))
         before = words[0]
