@@ -8,15 +8,17 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
     cat <<'END'
-tools/bare_check.sh [--only run|test] [--keep DIR] [--suite NAME] [--with PACKAGE,...] [--dir DIR] [-- WORD...]
+tools/bare_check.sh [--only run|test] [--keep DIR] [--suite NAME] [--with PACKAGE,...] [--root] [--dir DIR]
+                    [-- WORD...]
 
 Makes a minimal Debian with python3-venv, make, gcc and libc6-dev, clones the last commit into it and runs
-`make run` and `make test` there. Needs root, debootstrap and git. Exit code 0: both pass.
+`make run` and `make test` there as an ordinary user. Needs root, debootstrap and git. Exit code 0: both pass.
 
   --only run|test     one of the two commands
   --keep DIR          keep the base system (before the clone) in DIR, or take it from there: saves a minute
   --suite NAME        Debian release; that of this machine by default
   --with PACKAGE,...  Debian packages to add, e.g. git or chromium, to see what one more package changes
+  --root              run as root inside, as in a container
   --dir DIR           work in DIR, which must not exist yet, and leave it in place; a temporary folder by default
   -- WORD...          more words for make, e.g. TESTS=tests/test_render.py
 
@@ -113,8 +115,8 @@ copy_settings() {
 
 # Runs in mount and process namespaces of its own: when it ends, so do its mounts and its processes.
 inside() {
-    local system=$1 settings=$2 folder
-    shift 2
+    local system=$1 settings=$2 user=$3 folder
+    shift 3
     mount --make-rprivate /
     mount -t proc proc "$system/proc"
     mount -t tmpfs tmpfs "$system/dev/shm"
@@ -129,12 +131,12 @@ inside() {
     local -a variables
     mapfile -t variables <"$settings"
     # shellcheck disable=SC2016  # expanded by the shell inside
-    exec chroot "$system" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        "${variables[@]}" /bin/sh -c 'cd /root/gait && exec "$@"' sh "$@"
+    exec chroot --userspec="$user:$user" "$system" /usr/bin/env -i HOME=/home/gait PATH=/usr/local/bin:/usr/bin:/bin \
+        "${variables[@]}" /bin/sh -c 'cd /home/gait/gait && exec "$@"' sh "$@"
 }
 
 main() {
-    local only="" keep="" suite="" more="" work="" temporary=""
+    local only="" keep="" suite="" more="" work="" temporary="" user=1000
     while [ $# -gt 0 ]; do
         case $1 in
             --help | -h) usage && exit 0 ;;
@@ -149,6 +151,7 @@ main() {
                 esac
                 shift 2
                 ;;
+            --root) user=0 && shift ;;
             --) shift && break ;;
             *) die "unknown option '$1', see --help" ;;
         esac
@@ -184,7 +187,13 @@ main() {
     copy_settings "$system" >"$work/settings"
 
     [ -z "$(git -C "$ROOT" status --porcelain)" ] || echo "== note: changes that are not committed are not tested"
-    git clone --quiet --no-local "$ROOT" "$system/root/gait"
+    mkdir -p "$system/home/gait"
+    git clone --quiet --no-local "$ROOT" "$system/home/gait/gait"
+    if [ "$user" != 0 ]; then
+        echo "gait:x:$user:$user::/home/gait:/bin/sh" >>"$system/etc/passwd"
+        echo "gait:x:$user:" >>"$system/etc/group"
+    fi
+    chown -R "$user:$user" "$system/home/gait"
     echo "== commit $(git -C "$ROOT" rev-parse --short HEAD) on $suite, $(nproc) cores"
 
     local goal start failed=0 verdict=""
@@ -193,7 +202,7 @@ main() {
         echo "== make $goal"
         start=$SECONDS
         if unshare --mount --pid --fork --kill-child "${BASH_SOURCE[0]}" --inside "$system" "$work/settings" \
-            make "$goal" "$@"; then
+            "$user" make "$goal" "$@"; then
             verdict+="make $goal passed in $((SECONDS - start)) s"$'\n'
         else
             verdict+="make $goal FAILED (exit code $?) after $((SECONDS - start)) s"$'\n'
@@ -209,4 +218,5 @@ if [ "${1:-}" = --inside ]; then
     inside "$@"
 else
     main "$@"
+    exit
 fi
