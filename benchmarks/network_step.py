@@ -12,15 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from gait.runtime.network import network_step, new_memory, pack
+from gait.runtime.network_numpy import NumpyNetwork
 
 from gait._compile import compiled
 from gait.bench.timing import medians
 from gait.nets.build import network_of
 from gait.nets.fold import FoldedStep
 from gait.nets.model import Model
-from gait.report.rows import Row, rows_to_json, rows_to_table
-from gait.runtime.network import network_step, new_memory, pack
-from gait.runtime.network_numpy import NumpyNetwork
+from gait.report.table_text import rows_to_table
+from gait.rows import Row, rows_to_json
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from net_samples import random_model

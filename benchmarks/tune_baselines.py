@@ -28,17 +28,17 @@ from pathlib import Path
 
 import numpy as np
 import yaml
+from gait.filters import BASELINES, ContactAided, ContactAidedFilter, ContactDetection, SlipRejection
 from knobs import Budget, Knob, Measure, Point, rounded, search
 from sections import DOCS, markdown, paragraph, write_section
 
-from gait.filters import BASELINES, ContactAided, ContactAidedFilter, ContactDetection, SlipRejection
 from gait.io import open_log
 from gait.io.atomic import atomic_path
 from gait.log.log import Log
 from gait.metrics import relative_error, velocity_rmse
 from gait.parameters import BASELINES_FILE
-from gait.report.rows import Row, rows_to_json
 from gait.robot import Robot
+from gait.rows import Row, rows_to_json
 
 RUNS = Path(__file__).parents[1] / "runs/tune"
 SEED = 31001

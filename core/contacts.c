@@ -118,9 +118,14 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
     double rate[3], omega_b[3], up_b[3], tau[GAIT_MAX_JOINTS];
     uint32_t health = c->measured ? 0 : GAIT_STARTING;
     int standing = 0;
-    for (int j = 0; j < robot->joints; j++) {
-        const double measured = sample->tau ? sample->tau[j] : NAN;
-        tau[j] = isfinite(measured) ? measured : pd_torque(robot, j, g->input.e[j], g->input.dq[j]);
+    for (int leg = 0; leg < robot->legs; leg++) {
+        /* Where there never was a joint target there is no tracking error: the last good torque stands. */
+        const int aimed = isfinite(g->input.no_target[leg]);
+        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
+            const double measured = sample->tau ? sample->tau[j] : NAN;
+            const double commanded = aimed ? pd_torque(robot, j, g->input.e[j], g->input.dq[j]) : NAN;
+            tau[j] = isfinite(measured) ? measured : commanded;
+        }
     }
     for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
     rotate(robot->R_bi, rate, omega_b);

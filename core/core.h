@@ -36,7 +36,7 @@ typedef struct gait_input {
     double gyro[3], accel[3];
     double q[GAIT_MAX_JOINTS], dq[GAIT_MAX_JOINTS], e[GAIT_MAX_JOINTS]; /* e = q_des - q */
     double raw_q[GAIT_MAX_JOINTS], raw_dq[GAIT_MAX_JOINTS];
-    double unchanged[GAIT_MAX_LEGS], no_target[GAIT_MAX_LEGS]; /* s */
+    double unchanged[GAIT_MAX_LEGS], no_target[GAIT_MAX_LEGS]; /* s; infinite: never a target */
     double t, dt, blind, gap; /* stamp, step, s without a good IMU, length of the gap */
     uint8_t ok[GAIT_MAX_LEGS], leg_known[GAIT_MAX_LEGS];
     uint8_t started, imu_known;

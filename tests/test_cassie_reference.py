@@ -4,7 +4,7 @@ import needs
 import numpy as np
 import pytest
 
-from gait.filter import InvariantEKF
+from gait.invariant_ekf import InvariantEKF
 from gait.parameters import Options, ProcessNoise
 
 NOISE = ProcessNoise(gyro=0.01, accel=0.1, gyro_bias=1e-5, accel_bias=1e-4)

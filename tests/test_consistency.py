@@ -8,7 +8,7 @@ import pytest
 
 from gait import GaitError
 from gait.metrics import across_runs, chi_square_quantile, coverage, mean_std, nees, nees_band
-from gait.report.rows import Row
+from gait.rows import Row
 
 
 def draw(count: int, seed: int = 0, dof: int = 3) -> tuple[np.ndarray, np.ndarray]:

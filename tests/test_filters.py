@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gait import GaitError, lie
-from gait.filter import InvariantEKF
+from gait.invariant_ekf import InvariantEKF
 from gait.parameters import Options, Prior, ProcessNoise
 from gait.reference.filter import ReferenceFilter
 

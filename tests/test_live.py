@@ -22,8 +22,8 @@ from gait.errors import GaitError
 from gait.health import Health
 from gait.io.ros.odometry import TWIST
 from gait.live import play
-from gait.live.go1 import LOW_STATE, Go1Source
-from gait.live.monitor import Line, Monitor
+from gait.live.go1 import Go1Source, size_of
+from gait.live.monitor import Monitor, StatusLine
 from gait.live.pairing import NS, Arrival
 from gait.live.session import WITHOUT_TARGETS, run_live
 from gait.live.sources import ReplaySource
@@ -266,13 +266,13 @@ def test_packets_of_a_go1_give_the_offline_result(log: Log, tmp_path: Path) -> N
     def stop() -> bool:
         return monitor.samples == len(log) or time.monotonic() > deadline
 
-    run_live(source, estimator, [kept], monitor, Line(False), stop)
+    run_live(source, estimator, [kept], monitor, StatusLine(False), stop)
     assert sender.wait(PATIENCE) == 0
     said = source.status()
     source.close()
     assert set(np.diff(kept.stamps)) == {2_000_000}, "ticks have no jitter"
     assert monitor.samples == len(log) and kept.closed, "the kernel keeps all of it until we read"
-    assert "1 packets left out, the last of 5 bytes" in said and str(LOW_STATE.itemsize) in said
+    assert "1 packets left out, the last of 5 bytes" in said and str(size_of("LowState")) in said
 
     def rounded(name: str) -> np.ndarray:
         return getattr(log, name).astype(np.float32).astype(np.float64)
@@ -322,7 +322,7 @@ def test_without_commands_it_goes_on_with_weights_that_need_none(log: Log, monke
     robot = Robot.load("go1")
     source, kept, monitor = ReplaySource(log.replace(q_des=None), robot, speed=5.0), Kept(), Monitor()
     source.wants_targets = True
-    run_live(source, Estimator.load(robot), [kept], monitor, Line(False))
+    run_live(source, Estimator.load(robot), [kept], monitor, StatusLine(False))
     assert monitor.notes == [WITHOUT_TARGETS] and 0 < len(kept.states) < len(log)
     assert np.isfinite([state.vel_b for state in kept.states]).all()
     assert not kept.states[-1].health.flags & (Health.NO_MEASUREMENT | Health.STALE_LEG)
@@ -339,7 +339,7 @@ def test_an_error_in_the_middle_still_completes_the_recording(log: Log) -> None:
         def close(self) -> None: ...
 
     with pytest.raises(GaitError, match="disk"):
-        run_live(source, Estimator.load(robot), [kept, Broken()], Monitor(), Line(False))
+        run_live(source, Estimator.load(robot), [kept, Broken()], Monitor(), StatusLine(False))
     assert kept.closed and len(kept.states) == 1
 
 

@@ -242,7 +242,7 @@ class Batch:
             raise GaitError(f"robots are numbered 0 to {len(self) - 1}, or flagged by {len(self)} bools") from None
 
     def _at(self, robot: int) -> int:
-        return pointer(self._memory) + robot * self._bytes
+        return pointer(self._memory) + robot * int(self._bytes)
 
     def _columns(self) -> dict[str, Any]:
         parts, start = {}, 1

@@ -27,7 +27,7 @@ from gait.binding import (
 )
 from gait.core_config import core_robot, core_settings
 from gait.errors import GaitError
-from gait.methods import METHODS, is_python
+from gait.methods import METHODS, is_python, method_name
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
 from gait.nets.leg_pack import pack_legs
 from gait.nets.model import Model, load_model
@@ -213,6 +213,8 @@ def engines_of(
     method: str | Path | Model, robot: Robot, settings: Mapping[str, Any]
 ) -> tuple[Engine, Engine | None, str]:
     """The engine of a method, the one for samples without what it reads, if there is one, and the method's name."""
+    if not isinstance(method, Model):
+        method = method_name(method)
     if isinstance(method, str) and method in BASELINES:
         return Engine(robot, contacts=BASELINES[method], **settings), None, method
     if isinstance(method, str) and is_python(method):

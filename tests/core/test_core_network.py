@@ -5,28 +5,28 @@ from __future__ import annotations
 import ctypes
 import math
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from gait.runtime.leg_network_numpy import NumpyLegs
-from gait.runtime.network_numpy import NumpyNetwork
+from core_calls import CoreLegs, CoreNetwork, declare, inner
 from net_samples import random_inputs, random_model
 
 from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
 from gait.nets.build import build, weights_of
-from gait.nets.leg_pack import LegNetwork, pack_legs
+from gait.nets.leg_pack import pack_legs
 from gait.nets.model import WEIGHTS
-from gait.nets.pack import Network, pack
-from gait.nets.packing import PackedStruct, aligned
+from gait.nets.pack import pack
+from gait.reference.network import NumpyLegs, NumpyNetwork
 
 CORE = Path(__file__).parents[2] / "core"
 FLAGS = ("-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic", "-ffp-contract=off", "-shared", "-fPIC")
-WIDTHS = {"native": ("-march=native",), "baseline": (), "scalar": ("-DGAIT_LANES=1",)}
+WIDTHS = {"baseline": (), "scalar": ("-DGAIT_LANES=1",)}
+"""Flags of builds for any machine of this kind, and without vectors; `packaged` is the library that runs."""
 VARIANTS: list[dict[str, Any]] = [
     {"kind": "gait"},
     {"kind": "gait", "legs": 2},
@@ -51,89 +51,15 @@ LEG_VARIANTS: list[dict[str, Any]] = [
 SHIPPED = sorted(path.stem for path in WEIGHTS.glob("*.safetensors"))
 
 
-def offsets_source() -> str:
-    """C functions that tell where the fields of the structs are."""
-    text = '#include "network.h"\n'
-    for name, struct in (("gait_network", Network), ("gait_leg_network", LegNetwork)):
-        places = "".join(f"offsetof({name}, {field}), " for field, _ in struct._fields_)
-        text += f"const size_t {name}_places[] = {{{places}sizeof({name})}};\n"
-    return text
-
-
-@pytest.fixture(scope="module", params=list(WIDTHS))
-def core(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:
-    """The networks of the core, for this machine's registers, for any machine of its kind, and without vectors."""
-    folder = tmp_path_factory.mktemp("core")
-    (folder / "places.c").write_text(offsets_source())
-    sources = [CORE / "network.c", CORE / "leg_network.c", folder / "places.c"]
-    library = folder / "network.so"
-    command = ["cc", *FLAGS, *WIDTHS[request.param], f"-I{CORE}", *map(str, sources), "-o", str(library)]
-    subprocess.run(command, check=True)
-    loaded = ctypes.CDLL(str(library))
-    loaded.gait_network_floats.restype = loaded.gait_leg_network_floats.restype = ctypes.c_size_t
-    yield loaded
-
-
-def pointer(array: np.ndarray) -> ctypes.c_void_p:
-    assert array.flags.c_contiguous
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def memory_of(count: int) -> np.ndarray:
-    """Memory full of nan: whatever counts is written before it is read."""
-    assert count % 16 == 0
-    return aligned(np.full(count, np.nan, dtype=np.float32))
-
-
-class CoreNetwork:
-    """The core's step with the interface of the reference."""
-
-    def __init__(self, core: ctypes.CDLL, model: Model) -> None:
-        self._core, self._packed = core, pack(model)
-        self.memory = memory_of(core.gait_network_floats(ctypes.byref(self._packed)))
-        self.reset()
-
-    def reset(self) -> None:
-        self._core.gait_network_reset(ctypes.byref(self._packed), pointer(self.memory))
-
-    def step(self, features: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        out = np.full(6, np.nan, dtype=np.float32)
-        given = np.ascontiguousarray(features, dtype=np.float32), np.ascontiguousarray(seen, dtype=np.uint8)
-        self._core.gait_network_step(ctypes.byref(self._packed), pointer(self.memory), *map(pointer, (*given, out)))
-        return out
-
-    def attention(self) -> np.ndarray:
-        out = np.full((self._packed.history, self._packed.tokens), np.nan)
-        self._core.gait_network_attention(ctypes.byref(self._packed), pointer(self.memory), pointer(out))
-        return out
-
-
-class CoreLegs:
-    """The core's step of `gait-legs` with the interface of the reference."""
-
-    def __init__(self, core: ctypes.CDLL, model: Model) -> None:
-        self._core, self._packed, self._legs = core, pack_legs(model), model.architecture.legs
-        self.memory = memory_of(core.gait_leg_network_floats(ctypes.byref(self._packed), self._legs))
-        self.reset()
-
-    def reset(self) -> None:
-        self._core.gait_leg_network_reset(ctypes.byref(self._packed), pointer(self.memory))
-
-    def step(self, features: np.ndarray, seen: np.ndarray, before: np.ndarray) -> np.ndarray:
-        self._seen = seen.astype(np.uint8)
-        out = np.full((self._legs, 6), np.nan, dtype=np.float32)
-        given = np.ascontiguousarray(features, dtype=np.float64), self._seen, before.astype(np.uint8), out
-        self._core.gait_leg_network_step(
-            ctypes.byref(self._packed), self._legs, pointer(self.memory), *map(pointer, given)
-        )
-        return out
-
-    def attention(self) -> np.ndarray:
-        out = np.full((self._legs, self._legs), np.nan)
-        self._core.gait_leg_network_attention(
-            ctypes.byref(self._packed), self._legs, pointer(self.memory), pointer(self._seen), pointer(out)
-        )
-        return out
+@pytest.fixture(scope="module", params=["packaged", *WIDTHS])
+def core(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The networks of the core in the packaged library, for any machine of its kind, and without vectors."""
+    if request.param == "packaged":
+        return inner()
+    library = tmp_path_factory.mktemp("core") / "network.so"
+    sources = [str(CORE / "network.c"), str(CORE / "leg_network.c")]
+    subprocess.run(["cc", *FLAGS, *WIDTHS[request.param], f"-I{CORE}", *sources, "-o", str(library)], check=True)
+    return declare(ctypes.CDLL(str(library)))
 
 
 def tokens_of(model: Model) -> int:
@@ -158,8 +84,8 @@ def samples_of(model: Model, steps: int = 60) -> np.ndarray:
     return np.ascontiguousarray(random_inputs(model.architecture, 1, steps)[0].numpy())
 
 
-def hold_against_reference(core: ctypes.CDLL, model: Model, inputs: np.ndarray) -> None:
-    ours, reference = CoreNetwork(core, model), NumpyNetwork(model)
+def hold_against_reference(core: Any, model: Model, inputs: np.ndarray) -> None:
+    ours, reference = CoreNetwork(model, core), NumpyNetwork(model)
     for name, mask in masks(model, len(inputs)).items():
         ours.reset()
         reference.reset()
@@ -175,13 +101,13 @@ def hold_against_reference(core: ctypes.CDLL, model: Model, inputs: np.ndarray) 
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_steps_equal_the_reference(core: ctypes.CDLL, variant: dict[str, Any]) -> None:
+def test_steps_equal_the_reference(core: Any, variant: dict[str, Any]) -> None:
     model = random_model(**variant)
     hold_against_reference(core, model, samples_of(model))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_steps_of_shipped_models_equal_the_reference(core: ctypes.CDLL, name: str) -> None:
+def test_steps_of_shipped_models_equal_the_reference(core: Any, name: str) -> None:
     model, rng = load_model(name), np.random.default_rng(0)
     a = model.architecture
     inputs = rng.normal(size=(200, a.num_features)).cumsum(0) / 20.0
@@ -224,44 +150,44 @@ def leg_masks(legs: int, steps: int) -> dict[str, np.ndarray]:
     }
 
 
-def hold_legs_against_reference(core: ctypes.CDLL, model: Model, features: np.ndarray) -> None:
-    legs, ours, reference = model.architecture.legs, CoreLegs(core, model), NumpyLegs(model)
+def hold_legs_against_reference(core: Any, model: Model, features: np.ndarray) -> None:
+    legs, ours, reference = model.architecture.legs, CoreLegs(model, core), NumpyLegs(model)
     for name, mask in leg_masks(legs, len(features)).items():
         ours.reset()
         reference.reset()
         outputs = []
         for x, seen, before in zip(features, mask, np.concatenate([mask[:1], mask[:-1]]), strict=True):
             outputs.append(ours.step(x, seen, before))
-            assert np.abs(outputs[-1] - reference.step(x, seen, before)).max() < 1e-5, name
+            assert np.abs(outputs[-1] - np.hstack(reference.step(x, seen, before))).max() < 1e-5, name
             looked = ours.attention()
-            assert np.abs(looked - (reference.attention() if reference.attention().size else 0.0)).max() < 1e-5, name
+            assert np.abs(looked - (reference.attention if reference.attention.size else 0.0)).max() < 1e-5, name
         assert np.std(outputs, axis=0)[mask.any(0)].min() > 0.003
 
 
 @pytest.mark.parametrize("variant", LEG_VARIANTS, ids=str)
-def test_steps_of_legs_equal_the_reference(core: ctypes.CDLL, variant: dict[str, Any]) -> None:
+def test_steps_of_legs_equal_the_reference(core: Any, variant: dict[str, Any]) -> None:
     model = legs_model(**variant)
     hold_legs_against_reference(core, model, leg_features_of(model))
 
 
 @pytest.mark.parametrize("kind", ["gait", "gait-flat"])
-def test_what_is_hidden_may_be_nan(core: ctypes.CDLL, kind: str) -> None:
+def test_what_is_hidden_may_be_nan(core: Any, kind: str) -> None:
     model = random_model(kind)
     assert isinstance(model.architecture, AttentionArchitecture)
-    inputs, ours = samples_of(model), CoreNetwork(core, model)
+    inputs, ours = samples_of(model), CoreNetwork(model, core)
     seen = masks(model, len(inputs))["leg gone"]
     broken = inputs.copy()
     broken[:, list(model.architecture.tokens[-1].columns)] = math.nan
     assert np.array_equal(run(ours, broken, seen), run(ours, inputs, seen))
 
 
-def test_a_leg_that_was_nan_comes_back(core: ctypes.CDLL) -> None:
+def test_a_leg_that_was_nan_comes_back(core: Any) -> None:
     model = legs_model(correction=True)
     features, seen = leg_features_of(model), leg_masks(4, 60)["back again"]
     before = np.concatenate([seen[:1], seen[:-1]])
     broken = features.copy()
     broken[20:35, 6 + 12 : 6 + 24] = math.nan
-    ours = CoreLegs(core, model)
+    ours = CoreLegs(model, core)
     whole, damaged = run(ours, features, seen, before), run(ours, broken, seen, before)
     hidden = ~seen.repeat(6).reshape(60, 4, 6) & (np.arange(6) < 3)  # what a hidden leg measures is passed on
     assert np.isnan(damaged[hidden]).all()
@@ -276,15 +202,15 @@ def run(network: CoreNetwork | CoreLegs, *rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["gait", "gait-flat", "nmn", "gait-legs"])
-def test_a_reset_is_a_new_start_and_a_copy_of_the_memory_a_network(core: ctypes.CDLL, kind: str) -> None:
+def test_a_reset_is_a_new_start_and_a_copy_of_the_memory_a_network(core: Any, kind: str) -> None:
     if kind == "gait-legs":
         model = legs_model()
         features, seen = leg_features_of(model), leg_masks(4, 60)["random"]
-        first, again = CoreLegs(core, model), CoreLegs(core, model)
+        first, again = CoreLegs(model, core), CoreLegs(model, core)
         rows = [features, seen, np.concatenate([seen[:1], seen[:-1]])]
     else:
         model = random_model(kind)
-        first, again = CoreNetwork(core, model), CoreNetwork(core, model)  # type: ignore[assignment]
+        first, again = CoreNetwork(model, core), CoreNetwork(model, core)  # type: ignore[assignment]
         rows = [samples_of(model), masks(model, 60)["random"]]
     before = run(first, *rows)
     assert np.array_equal(run(first, *rows), before)
@@ -296,23 +222,15 @@ def test_a_reset_is_a_new_start_and_a_copy_of_the_memory_a_network(core: ctypes.
 
 @pytest.mark.parametrize("kind", ["gait", "gait-flat", "nmn"])
 @pytest.mark.parametrize("size", [1e6, 1e-30])
-def test_extreme_inputs_give_finite_outputs(core: ctypes.CDLL, kind: str, size: float) -> None:
+def test_extreme_inputs_give_finite_outputs(core: Any, kind: str, size: float) -> None:
     model = random_model(kind)
-    inputs, ours, reference = samples_of(model) * np.float32(size), CoreNetwork(core, model), NumpyNetwork(model)
+    inputs, ours, reference = samples_of(model) * np.float32(size), CoreNetwork(model, core), NumpyNetwork(model)
     for seen in masks(model, len(inputs)).values():
         reference.reset()
         outputs = run(ours, inputs, seen)
         assert np.isfinite(outputs).all()
         truth = [np.concatenate(reference.step(*row)) for row in zip(inputs, seen, strict=True)]
         assert np.abs(outputs - truth).max() < 1e-4
-
-
-def test_the_structs_of_python_are_those_of_c(core: ctypes.CDLL) -> None:
-    struct: type[PackedStruct]
-    for name, struct in (("gait_network", Network), ("gait_leg_network", LegNetwork)):
-        places = [getattr(struct, field).offset for field, _ in struct._fields_]
-        theirs = (ctypes.c_size_t * (len(places) + 1)).in_dll(core, f"{name}_places")
-        assert list(theirs) == [*places, ctypes.sizeof(struct)]
 
 
 def test_every_pointer_of_a_packed_network_has_its_array() -> None:

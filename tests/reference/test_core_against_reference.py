@@ -1,6 +1,6 @@
 """The core against the reference, over random states, masks and robots with two, four and six legs.
 
-`Core` at the top is the only part that knows how the core is called.
+`Core` at the top is the only part that knows how the core is called; core_calls.py has its inner structs.
 """
 
 from __future__ import annotations
@@ -12,33 +12,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gait.filters import InvariantEKF, output
-from gait.filters.contact_aided import ContactAidedFilter
-from gait.filters.contacts import ground_force as core_ground_force
-from gait.filters.start import align, start_covariance
-from gait.runtime import leg_fusion
-from gait.runtime.leg_network import leg_attention_into, leg_step
-from gait.runtime.leg_pack import new_leg_memory, pack_legs
-from gait.runtime.network import attention, network_step, new_memory, pack
+from core_calls import CoreLegs, CoreNetwork, at, inner, inside, numbers
 from net_samples import random_model
 from reference_samples import LEG_COUNTS, random_covariance, random_joints, random_robot, random_sample
 from test_reference_network import legs_model
 
 from gait import Estimator, Log, Robot
+from gait.binding import CFilter, CRobot, CState, core, fill, pointer
+from gait.core_config import core_robot
+from gait.engine import Engine
+from gait.invariant_ekf import InvariantEKF
 from gait.lie import rotation_from_quat, so3_exp
 from gait.log.sample import Sample
 from gait.nets import Model
-from gait.nets.leg_features import body_of, leg_features_into, new_motion
 from gait.parameters import BASELINES, LEGS_NOISE, ContactAided, Options, Prior, ProcessNoise
+from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_rate, joint_torques
 from gait.reference.contact_aided import ReferenceContactAided
 from gait.reference.contacts import ground_force
 from gait.reference.filter import BaseState, ReferenceFilter, base_state
-from gait.reference.kinematics import chains_of, foot_jacobian, foot_position, foot_rate, joint_torques
-from gait.reference.leg_features import PER_LEG, SHARED, LegFeatures, LegGeometry
-from gait.reference.leg_fusion import INSTANT, VelocityMeasurement, fuse_legs
+from gait.reference.leg_fusion import VelocityMeasurement, fuse_legs
+from gait.reference.leg_inputs import PER_LEG, SHARED, LegFeatures, LegGeometry
 from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.reference.velocity_aided import LegsVelocity, NetworkVelocity, ReferenceVelocityAided
-from gait.robot import dynamics, kinematics
 from gait.samples import SAMPLE
 
 Arrays = dict[str, np.ndarray]
@@ -59,8 +54,9 @@ class Core:
     """What runs, called one equation at a time."""
 
     def __init__(self, robot: Robot, noise: ProcessNoise = NOISE, options: Options | None = None) -> None:
-        self.robot, self.options = robot, options or Options()
+        self.robot, self.noise, self.options = robot, noise, options or Options()
         self.ekf = InvariantEKF(robot.num_legs, noise, options=self.options)
+        self.described = core_robot(robot)
 
     def set_state(self, state: State) -> None:
         R, x, b, P = state
@@ -75,18 +71,19 @@ class Core:
         return (*state, e.cov[np.ix_(rows, rows)]), {leg: e.feet_w[leg].copy() for leg in feet}
 
     def start_covariance(self, vectors: np.ndarray, std: np.ndarray) -> np.ndarray:
-        P = np.zeros((15, 15))
-        start_covariance(vectors, P, std)
-        return P
+        f, std = filter_of((np.eye(3), vectors, np.zeros((2, 3)), np.zeros((15, 15)))), numbers(std)
+        inner().filter_prior(at(f), pointer(std))
+        return state_of(f)[3]
 
     def align(self, accel: np.ndarray, R_bi: np.ndarray, p_bi: np.ndarray, std: np.ndarray) -> State | None:
-        state = np.zeros((3, 3)), np.zeros((2, 3)), np.zeros((2, 3)), np.zeros((15, 15))
-        return state if align(*state, R_bi, p_bi, std, accel, self.options.gravity) else None
+        f, robot, (std, accel) = filter_of(), mounted(R_bi, p_bi), (numbers(std), numbers(accel))
+        taken = inner().filter_align(at(f), at(robot), pointer(std), pointer(accel), self.options.gravity)
+        return state_of(f) if taken else None
 
     def base_state(self, state: State, gyro: np.ndarray, R_bi: np.ndarray, p_bi: np.ndarray) -> Arrays:
-        row = np.zeros(output.WIDTH)
-        output.write_row(*state, R_bi, p_bi, gyro, np.zeros(9), row)
-        return _named(row)
+        f, robot, out, gyro = filter_of(state), mounted(R_bi, p_bi), CState(), numbers(gyro)
+        inner().filter_output(at(f), at(robot), pointer(gyro), at(out))
+        return {name: np.array(getattr(out, name)) for name in COMPARED}
 
     def propagate(self, gyro: np.ndarray, accel: np.ndarray, dt: float, std: np.ndarray, vel: np.ndarray) -> None:
         assert self.ekf.propagate(gyro, accel, dt, std, vel)
@@ -107,100 +104,117 @@ class Core:
         self.ekf.remove_foot(leg)
 
     def fk(self, leg: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        foot, jac = np.zeros(3), np.zeros((3, 3))
-        kinematics.leg_fk(self.robot.offsets, self.robot.signs, leg, q, foot, jac)
+        foot, jac, q = np.zeros(3), np.zeros((3, 3)), numbers(q)
+        inner().leg_forward(at(self.described), leg, *map(pointer, (q, foot, jac)))
         return foot, jac
 
     def foot_rate(self, leg: int, q: np.ndarray, dq: np.ndarray, w_b: np.ndarray) -> np.ndarray:
-        rate = np.zeros(3)
-        kinematics.calf_rate(self.robot.signs, leg, q, dq, w_b, rate)
-        return rate
+        arrays = *map(numbers, (q, dq, w_b)), np.zeros(3)
+        inner().leg_calf_rate(at(self.described), leg, *map(pointer, arrays))
+        return arrays[-1]
 
     def leg_torque(self, leg: int, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, g: np.ndarray) -> np.ndarray:
-        r, tau = self.robot, np.zeros(3)
-        dynamics.leg_torque(r.offsets, r.signs, r.leg_inertial, r.armature, leg, q, dq, ddq, g, tau)
-        return tau
+        arrays = *map(numbers, (q, dq, ddq, g)), np.zeros(3)
+        inner().leg_torque(at(self.described), leg, *map(pointer, arrays))
+        return arrays[-1]
 
     def ground_force(self, jac: np.ndarray, tau: np.ndarray, tau_free: np.ndarray) -> np.ndarray:
-        force = np.zeros(3)
-        core_ground_force(jac, tau, tau_free, force)
-        return force
+        arrays = *map(numbers, (jac, tau, tau_free)), np.zeros(3)
+        inner().leg_ground_force(*map(pointer, arrays))
+        return arrays[-1]
 
     def contact_aided(
         self, params: ContactAided, source: str, start: BaseState, gyro: np.ndarray
     ) -> Callable[..., Any]:
         """A function of a sample, dt and usable legs that returns base_link, contacts and slips."""
-        contact_filter = ContactAidedFilter(self.robot, params, source)
-        contact_filter.reset(start.quat_wb_wxyz, start.vel_w, start.pos_w, gyro)
+        settings = {"noise": params.imu, "prior": params.prior, "options": params.options}
+        engine = Engine(self.robot, contacts=params, contact_from=source, **settings)
+        estimator = Estimator(self.robot, engine, "contacts")
+        estimator.reset(quat_wb_wxyz=start.quat_wb_wxyz, vel_w=start.vel_w, pos_w=start.pos_w, gyro=gyro)
+        sample = random_sample(self.robot, np.random.default_rng(0))._replace(q_des=None)
+        estimator.update(sample)  # the first one only sets the clock
+        t = 0.0
 
         def step(sample: Sample, dt: float, leg_ok: np.ndarray) -> tuple[Arrays, np.ndarray, bool]:
-            lost = np.repeat(~leg_ok, 3)
-            q, dq = np.where(lost, np.nan, sample.q), np.where(lost, np.nan, sample.dq)
-            contact_filter.step(
-                dt, sample.gyro, sample.accel, q, dq, sample.tau, sample.foot_force, sample.contact
-            )  # fmt: skip
-            row = contact_filter._out.rows[0]
-            return _named(row), contact_filter.contact, bool(contact_filter.health & 32)
+            nonlocal t
+            t += dt
+            state = estimator.update(sample._replace(t=t, q_des=None), leg_ok=leg_ok)
+            contact = np.array(inside(estimator._context).contacts.contact[: self.robot.num_legs], dtype=bool)
+            return {name: getattr(state, name) for name in COMPARED}, contact, bool(state.health.bits & 32)
 
         return step
 
-    def leg_features(self, latency: float) -> Callable[..., np.ndarray]:
-        body, motion = body_of(self.robot, latency), new_motion(self.robot.num_legs)
-
-        def step(sample: Sample, dt: float) -> np.ndarray:
-            out = np.zeros(SHARED + PER_LEG * self.robot.num_legs)
-            leg_features_into(
-                body, motion, sample.gyro, sample.accel, sample.q, sample.dq, np.asarray(sample.tau), dt, out
-            )
-            return out
-
-        return step
+    def leg_features(self, latency: float, samples: list[Sample], dt: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(samples), SHARED + PER_LEG * self.robot.num_legs))
+        fields = [numbers([getattr(s, name) for s in samples]) for name in ("gyro", "accel", "q", "dq", "tau")]
+        core().gait_leg_features(at(self.described), latency, len(dt), *map(pointer, (*fields, numbers(dt), out)))
+        return out
 
     def fuse_legs(
         self, state: State, gyro: np.ndarray, accel: np.ndarray, features: np.ndarray, said: np.ndarray, ok: np.ndarray
     ) -> VelocityMeasurement:
-        o, legs = self.options, self.robot.num_legs
-        settings = np.array(
-            [o.leg_inflation**2, o.leg_guard**2, INSTANT**2, o.joint_delay, (o.joint_delay_std / INSTANT) ** 2]
+        estimator = Estimator.load(self.robot, "gait-legs", noise=self.noise, options=self.options)
+        g = inside(estimator._context)
+        put_state(g.filter, state)
+        fill(g.input.gyro, gyro)
+        fill(g.input.accel, accel)
+        fill(g.legs.features, features)
+        fill(g.legs.out, said.ravel())
+        g.legs.seen[: len(ok)] = ok.tolist()
+        m = inner().legs_fuse(at(g))
+        return VelocityMeasurement(
+            np.array(m.velocity), np.array(m.variance), m.bias, m.bias_variance, np.array(g.predicted[:3])
         )
-        measured, predicted = np.zeros(leg_fusion.MEASURED), np.zeros(6, np.float32)
-        leg_fusion.fuse_legs(
-            *state, body_of(self.robot), self.robot.imu_position, gyro, accel, o.gravity, features, said.ravel(), ok,
-            settings, np.zeros(leg_fusion.WORK + 9 * legs), measured, predicted,
-        )  # fmt: skip
-        return VelocityMeasurement(measured[:3], measured[3:6], measured[6], measured[7], predicted[:3])
 
     @staticmethod
     def network(model: Model) -> Callable[..., Any]:
-        packed = pack(model)
-        memory, out = new_memory(packed), np.zeros(6, np.float32)
+        network = CoreNetwork(model)
 
         def step(features: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            network_step(packed.sizes, packed.weights, memory, features.astype(np.float32), seen, out)
-            return out[:3].copy(), out[3:].copy(), attention(packed, memory)
+            out = network.step(features, seen)
+            return out[:3], out[3:], network.attention()
 
         return step
 
     @staticmethod
     def legs_network(model: Model) -> Callable[..., Any]:
-        packed, legs = pack_legs(model), model.architecture.legs
-        memory, out, looks = new_leg_memory(packed), np.zeros(6 * legs, np.float32), np.zeros(legs * legs)
+        network = CoreLegs(model)
 
         def step(features: np.ndarray, ok: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            leg_step(packed.sizes, packed.weights, memory, features, ok, known, out)
-            leg_attention_into(packed.sizes, memory, ok, looks)
-            both = out.reshape(legs, 6).copy()
-            return both[:, :3], both[:, 3:], looks.reshape(legs, legs).copy()
+            out = network.step(features, ok, known)
+            return out[:, :3], out[:, 3:], network.attention()
 
         return step
 
 
-def _named(row: np.ndarray) -> Arrays:
-    names = {"quat_wb_wxyz": (4,), "vel_w": (3,), "pos_w": (3,), "vel_b": (3,), "gyro_bias": (3,), "accel_bias": (3,)}
-    shapes = {**names, "vel_cov": (3, 3), "pose_cov": (6, 6)}
-    ends = np.cumsum([np.prod(shape) for shape in shapes.values()])
-    parts = np.split(row[: ends[-1]], ends[:-1])
-    return {name: part.reshape(shape).copy() for (name, shape), part in zip(shapes.items(), parts, strict=True)}
+def mounted(R_bi: np.ndarray, p_bi: np.ndarray) -> CRobot:
+    """A robot of which nothing but the place of its IMU is known."""
+    robot = CRobot()
+    fill(robot.R_bi, R_bi.ravel())
+    fill(robot.p_bi, p_bi)
+    return robot
+
+
+def put_state(f: CFilter, state: State) -> None:
+    """Write a state without feet into a filter of the core."""
+    R, x, b, P = state
+    fill(f.R, R.ravel())
+    fill(f.x, x)
+    fill(f.b, b)
+    np.ctypeslib.as_array(f.P)[: 15 * 16].reshape(15, 16)[:, :15] = P
+
+
+def filter_of(state: State | None = None) -> CFilter:
+    f = CFilter()
+    inner().filter_init(at(f), 0)
+    if state is not None:
+        put_state(f, state)
+    return f
+
+
+def state_of(f: CFilter) -> State:
+    P = np.ctypeslib.as_array(f.P)[: 15 * 16].reshape(15, 16)[:, :15]
+    return np.array(f.R).reshape(3, 3), np.array(f.x)[:2], np.array(f.b), P.copy()
 
 
 def assert_base(ours: Arrays, want: BaseState, tolerance: dict[str, float] = BITS) -> None:
@@ -336,11 +350,12 @@ def test_contact_aided_step(legs: int, source: str, method: str) -> None:
 @pytest.mark.parametrize("latency", [0.0, 0.005, 0.1])
 def test_leg_features(legs: int, latency: float) -> None:
     rng, robot = np.random.default_rng(legs), random_robot(legs, 3)
-    ours, step = LegFeatures(robot, latency), Core(robot).leg_features(latency)
-    for _ in range(30):
-        sample, dt = random_sample(robot, rng), rng.uniform(0.001, 0.004)
-        x = ours.step(sample.gyro, sample.accel, sample.q, sample.dq, np.asarray(sample.tau), dt)
-        np.testing.assert_allclose(step(sample, dt), x, rtol=1e-7, atol=1e-9)
+    ours, samples = LegFeatures(robot, latency), [random_sample(robot, rng) for _ in range(30)]
+    dt = rng.uniform(0.001, 0.004, 30)
+    rows = Core(robot).leg_features(latency, samples, dt)
+    for s, step, row in zip(samples, dt, rows, strict=True):
+        x = ours.step(s.gyro, s.accel, s.q, s.dq, np.asarray(s.tau), step)
+        np.testing.assert_allclose(row, x, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("legs", LEG_COUNTS)

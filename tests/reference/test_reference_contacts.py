@@ -12,9 +12,9 @@ from synthetic import walking_log
 from gait import Log, Robot
 from gait.lie import rotation_from_quat
 from gait.parameters import ContactAided, ContactDetection, SlipRejection
+from gait.reference.chain import chains_of, foot_jacobian, joint_torques
 from gait.reference.contact_aided import ReferenceContactAided
 from gait.reference.contacts import LegContact, ground_force, hysteresis, pd_torques, rolling_velocity, slip_velocity
-from gait.reference.kinematics import chains_of, foot_jacobian, joint_torques
 
 DETECTION = ContactDetection(touch_down=0.2, lift_off=0.1, touch_down_dwell=0.01, lift_off_dwell=0.004)
 

@@ -32,8 +32,8 @@ from gait.log.log import Log
 from gait.log.sample import Sample
 from gait.nets.model import Model, load_model, model_names
 from gait.parameters import BASELINES
-from gait.report.rows import Row
 from gait.robot import Robot
+from gait.rows import Row
 from gait.samples import SAMPLE
 
 OURS = "core"

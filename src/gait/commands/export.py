@@ -12,14 +12,14 @@ from tyro.conf import Positional
 
 from gait.commands import Common, Outcome
 from gait.errors import GaitError
-from gait.report.rows import Row
+from gait.rows import Row
 
 if TYPE_CHECKING:
     from gait.nets.model import Model
 
 
 @dataclass(frozen=True)
-class Options(Common):
+class ExportOptions(Common):
     """Write one step of a network as an ONNX graph, or the whole estimator as one C file and its header."""
 
     model: Positional[str]
@@ -33,7 +33,7 @@ class Options(Common):
     model, or the Go1."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: ExportOptions) -> Outcome:
     """Read the model and write its other form."""
     from gait.export.c import model_of
     from gait.nets.cost import folded_multiply_adds
@@ -58,24 +58,21 @@ def run(options: Options) -> Outcome:
     return _onnx(options, model, rows)
 
 
-def _onnx(options: Options, model: Model, rows: list[Row]) -> Outcome:
+def _onnx(options: ExportOptions, model: Model, rows: list[Row]) -> Outcome:
     from gait.export.onnx import save_onnx
 
     out = options.out or Path(f"{Path(options.model).stem}.onnx")
     if out.suffix != ".onnx":
         raise GaitError(f"{out} does not end in .onnx: rename it, or ask for --format c")
     graph = save_onnx(model, out).graph
-    rows += [
-        Row("graph_inputs", len(graph.input), "-"),
-        Row("graph_outputs", len(graph.output), "-"),
-        Row("graph_nodes", len(graph.node), "-"),
-        Row("size", out.stat().st_size, "B"),
-    ]
+    counts = {"inputs": graph.input, "outputs": graph.output, "nodes": graph.node}
+    rows += [Row(f"graph_{name}", len(some), "-") for name, some in counts.items()]
+    rows.append(Row("size", out.stat().st_size, "B"))
     code = f"import onnxruntime as o; print([i.name for i in o.InferenceSession({json.dumps(str(out))}).get_inputs()])"
     return Outcome(rows, title=f"{options.model} as ONNX", wrote=out, next=f"python -c {shlex.quote(code)}")
 
 
-def _c(options: Options, name: str, rows: list[Row]) -> Outcome:
+def _c(options: ExportOptions, name: str, rows: list[Row]) -> Outcome:
     from gait.export.c import save_c
     from gait.robot import Robot
 

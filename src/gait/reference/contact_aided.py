@@ -11,9 +11,9 @@ from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
 from gait.parameters import ContactAided
+from gait.reference.chain import chains_of, foot_position, per_leg
 from gait.reference.contacts import LegContact, pd_torques, rolling_velocity, slip_velocity
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
-from gait.reference.kinematics import chains_of, foot_position, per_leg
 from gait.robot import Robot
 
 UP_W = np.array([0.0, 0.0, 1.0])

@@ -153,15 +153,8 @@ def save_gif(images: list[Frame], path: str | Path, look: RenderConfig | None = 
     # GIF time steps are hundredths of a second.
     duration = max(round(100.0 / (look.fps * look.speed)), 2) * 10
     with atomic_path(path) as temporary:
-        pictures[0].save(
-            temporary,
-            format="GIF",
-            save_all=True,
-            append_images=pictures[1:],
-            duration=duration,
-            loop=0,
-            optimize=False,
-        )
+        options = {"save_all": True, "append_images": pictures[1:], "duration": duration, "loop": 0, "optimize": False}
+        pictures[0].save(temporary, format="GIF", **options)
 
 
 def save_strip(images: list[Frame], path: str | Path, count: int = 8, columns: int = 4) -> int:

@@ -11,18 +11,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import daqp
 import numpy as np
 
-from gait._compile import compiled
 from gait.arrays import AnyArray, Array
+from gait.sim.compiled import compiled
+from gait.sim.mpc.walk_state import Preview
 from gait.sim.proportions import Proportions
 
 GRAVITY = 9.81
 HORIZON = 10
 """Steps that are planned ahead."""
-_A1, _A2, _A3 = "float64[::1]", "float64[:, ::1]", "float64[:, :, ::1]"
 LEAST_SHARE = 0.15
 """Part of a step that a foot must stand for its force to be planned."""
 
@@ -31,56 +32,45 @@ LEAST_SHARE = 0.15
 class MpcWeights:
     """What a deviation costs."""
 
-    angle: tuple[float, float, float] = (8.0, 8.0, 6.0)
+    angle: tuple[float, ...] = (8.0, 8.0, 6.0)
     """Roll, pitch, yaw."""
-    position: tuple[float, float, float] = (2.0, 2.0, 50.0)
-    rate: tuple[float, float, float] = (0.02, 0.02, 0.3)
-    velocity: tuple[float, float, float] = (0.5, 0.5, 0.2)
+    position: tuple[float, ...] = (2.0, 2.0, 50.0)
+    rate: tuple[float, ...] = (0.02, 0.02, 0.3)
+    velocity: tuple[float, ...] = (0.5, 0.5, 0.2)
     force: float = 2e-5
     """Cost of a squared newton."""
 
     def fitted(self, to: Proportions) -> MpcWeights:
         """The weights that mean the same for a robot of other proportions."""
-
-        def each(weights: tuple[float, float, float], unit: float) -> tuple[float, float, float]:
-            return weights[0] / unit, weights[1] / unit, weights[2] / unit
-
         return replace(
             self,
-            position=each(self.position, to.length**2),
-            rate=each(self.rate, 1.0 / to.length),
-            velocity=each(self.velocity, to.length),
+            position=tuple(weight / to.length**2 for weight in self.position),
+            rate=tuple(weight / (1.0 / to.length) for weight in self.rate),
+            velocity=tuple(weight / to.length for weight in self.velocity),
             force=self.force / to.mass**2,
         )
 
 
-@compiled(f"int64(float64, float64, {_A2}, {_A3}, {_A2}, {_A1}, {_A2}, {_A1}, float64, {_A2}, {_A1}, int64[:, ::1])")
-def assemble(
-    dt: float,
-    mass: float,
-    inertia_inv: Array,
-    arms: Array,
-    share: Array,
-    state: Array,
-    reference: Array,
-    weights: Array,
-    force_weight: float,
-    hessian: Array,
-    gradient: Array,
-    index: AnyArray,
-) -> int:
+class Cost(NamedTuple):
+    """What a plan costs, and the body that it moves, in the heading frame."""
+
+    mass: float
+    inertia_inv: Array
+    """Inverse inertia (3, 3)."""
+    weights: Array
+    """Of the squared errors (12,)."""
+    force_weight: float
+    """Of the squared forces."""
+
+
+@compiled
+def assemble(dt: float, cost: Cost, view: Preview, hessian: Array, gradient: Array, index: AnyArray) -> int:
     """Cost of the forces of all standing feet, by closed-form sums over the horizon.
 
     Args:
         dt: length of a step in seconds.
-        mass: of the whole robot.
-        inertia_inv: inverse inertia in the heading frame (3, 3).
-        arms: from the centre of mass to each foot (N, L, 3).
-        share: part of each step during which a leg stands (N, L).
-        state: angles, position, angular velocity, velocity (12,).
-        reference: the same at the end of every step (N, 12).
-        weights: of the squared errors (12,).
-        force_weight: of the squared forces.
+        cost: weights and body.
+        view: the horizon.
         hessian: output, at least (n, n).
         gradient: output, at least (n,).
         index: output, step and leg of every force triple.
@@ -88,6 +78,8 @@ def assemble(
     Returns:
         Number of force triples; the program has three times as many unknowns.
     """
+    share, arms, state, reference = view.share, view.arms, view.state, view.reference
+    mass, inertia_inv, weights, force_weight = cost.mass, cost.inertia_inv, cost.weights, cost.force_weight
     steps, legs = share.shape
     count = 0
     for j in range(steps):
@@ -159,7 +151,7 @@ def assemble(
     return count
 
 
-@compiled(f"void({_A1}, int64[:, ::1], int64, float64, float64, {_A2}, {_A1})")
+@compiled
 def first_forces(
     solution: Array, index: AnyArray, count: int, yaw: float, mass: float, forces: Array, acceleration: Array
 ) -> None:
@@ -177,7 +169,7 @@ def first_forces(
             acceleration[i] += forces[leg, i] / mass
 
 
-@compiled(f"void({_A2}, float64)")
+@compiled
 def set_friction(matrix: Array, mu: float) -> None:
     """Write `mu` into the rows of the friction pyramids: f - mu fz <= 0 and f + mu fz >= 0 in turn."""
     for row in range(matrix.shape[0]):
@@ -188,11 +180,9 @@ class ForcePlanner:
     """Solves for the ground forces of the coming cycle."""
 
     def __init__(self, mass: float, inertia_b: Array, weights: MpcWeights, max_force: float) -> None:
-        self.mass = mass
-        self.inertia_inv: Array = np.ascontiguousarray(np.linalg.inv(inertia_b))
         w = weights
-        self._weights = np.array([*w.angle, *w.position, *w.rate, *w.velocity])
-        self._force_weight = w.force
+        squares = np.array([*w.angle, *w.position, *w.rate, *w.velocity])
+        self._cost = Cost(mass, np.ascontiguousarray(np.linalg.inv(inertia_b)), squares, w.force)
         self._max_force = max_force
         most = HORIZON * 4
         self._hessian, self._gradient = np.empty((3 * most) ** 2), np.empty(3 * most)
@@ -201,17 +191,7 @@ class ForcePlanner:
         self.failures = 0
 
     def plan(
-        self,
-        dt: float,
-        mu: float,
-        yaw: float,
-        count: int,
-        arms: Array,
-        share: Array,
-        state: Array,
-        reference: Array,
-        forces: Array,
-        acceleration: Array,
+        self, dt: float, mu: float, yaw: float, count: int, view: Preview, forces: Array, acceleration: Array
     ) -> bool:
         """Plan in the heading frame; write the forces of the first step and their effect in the world frame.
 
@@ -220,10 +200,7 @@ class ForcePlanner:
             mu: friction to count on.
             yaw: heading.
             count: how many forces there are to plan.
-            arms: from the centre of mass to the feet (N, L, 3).
-            share: part of each step during which a leg stands (N, L).
-            state: state of the body (12,).
-            reference: wanted states (N, 12).
+            view: the body and the horizon.
             forces: output (L, 3); unchanged if the solver fails.
             acceleration: output (3,), of the body under these forces.
 
@@ -234,17 +211,14 @@ class ForcePlanner:
         solution = self._gradient[:0]
         if count > 0:
             hessian, gradient = self._hessian[: n * n].reshape(n, n), self._gradient[:n]
-            assemble(
-                dt, self.mass, self.inertia_inv, arms, share, state, reference, self._weights, self._force_weight,
-                hessian, gradient, self._index,
-            )  # fmt: skip
+            assemble(dt, self._cost, view, hessian, gradient, self._index)
             matrix, upper, lower, sense = self._constraints(count)
             set_friction(matrix, mu)
             solution, _, flag, _ = daqp.solve(hessian, gradient, matrix, upper, lower, sense)
             if flag != 1:
                 self.failures += 1
                 return False
-        first_forces(solution, self._index, count, yaw, self.mass, forces, acceleration)
+        first_forces(solution, self._index, count, yaw, self._cost.mass, forces, acceleration)
         return True
 
     def _constraints(self, count: int) -> tuple[Array, Array, Array, AnyArray]:

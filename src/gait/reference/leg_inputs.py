@@ -11,8 +11,8 @@ import numpy as np
 
 from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
+from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_velocity, joint_torques, per_leg
 from gait.reference.contacts import ground_force, rolling_velocity
-from gait.reference.kinematics import chains_of, foot_jacobian, foot_position, foot_velocity, joint_torques, per_leg
 from gait.robot import Robot
 
 SHARED, PER_LEG = 6, 12

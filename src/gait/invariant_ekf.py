@@ -41,7 +41,7 @@ class InvariantEKF:
         self.prior, self.options = prior or Prior(), options or Options()
         self._feet = num_feet
         self._settings = core_settings(noise or ProcessNoise(), self.prior, self.options, Limits())
-        self._noise_at = ctypes.addressof(self._settings) + type(self._settings).noise.offset  # type: ignore[attr-defined]
+        self._noise_at = ctypes.addressof(self._settings) + type(self._settings).noise.offset
         self._core, self._filter = core_holding_gil(), CFilter()
         self._at, self._settings_at = ctypes.addressof(self._filter), ctypes.addressof(self._settings)
         size, stride = 15 + 3 * num_feet, (15 + 3 * num_feet + 7) // 8 * 8
