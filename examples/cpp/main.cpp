@@ -1,5 +1,6 @@
 // Velocity of a robot that stands still, from an exported estimator.
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 

@@ -35,10 +35,10 @@ class ExportOptions(Common):
 
 def run(options: ExportOptions) -> Outcome:
     """Read the model and write its other form."""
-    from gait.export.c import weights_of
+    from gait.export.c import model_of
     from gait.nets.cost import folded_multiply_adds
 
-    model = weights_of(options.model)
+    model = model_of(options.model)
     robot = options.robot or (model.robot if model else "go1")
     rows = [Row("robot", robot, "-")]
     if model is not None:

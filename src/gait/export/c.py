@@ -9,6 +9,7 @@ import ctypes
 import re
 from collections.abc import Iterator, Mapping
 from ctypes import Structure
+from itertools import pairwise
 from pathlib import Path
 from string import Template
 from textwrap import indent
@@ -24,7 +25,6 @@ from gait.errors import GaitError
 from gait.io.atomic import atomic_path
 from gait.methods import METHODS, is_python
 from gait.nets.model import Model, load_model
-from gait.nets.packing import PackedStruct
 from gait.robot import Robot
 
 HEADERS, PRIVATE = ("network.h", "gait.h"), ("core.h", "vector.h")
@@ -81,6 +81,14 @@ extern const char *const gait_joint_names[GAIT_MAX_JOINTS];
 #endif
 #endif
 """)
+_ALIGNED = """
+#ifdef __GNUC__
+#define GAIT_ALIGNED __attribute__((aligned(64)))
+#else
+#define GAIT_ALIGNED
+#endif
+
+"""
 
 
 class CFiles(NamedTuple):
@@ -108,31 +116,31 @@ def c_files(method: str | Path | Model, name: str, robot: Robot | None = None) -
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise GaitError(f"'{name}' cannot name a C file: use letters, digits, '_', '-' and '.'")
     engine, title, trained = _engine(method, robot)
+    by_leg = _joint_names(engine)
     identifier = re.sub(r"\W", "_", name).removeprefix("gait_")
-    config, legs = engine.config, engine.robot.num_legs
-    joints = [_plain(joint) for joint in engine.robot.joint_names]
-    by_leg = [joints[config.robot.leg_start[i] : config.robot.leg_start[i + 1]] for i in range(legs)]
-    words = {
-        "method": _plain(title), "robot": _plain(engine.robot.name), "version": __version__, "trained": trained,
-        "guard": f"GAIT_EXPORT_{identifier}".upper(), "config": f"gait_{identifier}_config",
-        "legs": legs, "joints": len(joints), "feet": legs if config.method == CONTACTS else 0,
-        "network_bytes": _network_bytes(engine),
-        "rate": f"#define GAIT_RATE {round(1.0 / config.period, 9)} /* of the network, Hz */\n" if engine.networks else "",
-        "joint_comment": "\n".join(f" *     {', '.join(leg)}" for leg in by_leg),
-        "details": "".join(f"    double {detail} */\n" for detail in _details(engine)),
-        "core": "".join(map(_own, HEADERS)),
-    }  # fmt: skip
-    sources = sorted(path.name for path in core_sources().glob("*.c"))
+    symbol = f"gait_{identifier}_config"
     names = ",\n".join("    " + ", ".join(f'"{joint}"' for joint in leg) for leg in by_leg)
+    header = _HEADER.substitute(
+        _sizes(engine),
+        method=_plain(title),
+        trained=trained,
+        version=__version__,
+        robot=_plain(engine.robot.name),
+        guard=f"GAIT_EXPORT_{identifier}".upper(),
+        config=symbol,
+        joint_comment="\n".join(f" *     {', '.join(leg)}" for leg in by_leg),
+        details="".join(f"    double {detail} */\n" for detail in _details(engine)),
+        core="".join(map(_own, HEADERS)),
+    )
     source = [
         f"/* See {name}.h. The sources of the core in one file, then weights, robot and parameters. */\n",
         f'#include "{name}.h"\n',
-        *map(_own, (*PRIVATE, *sources)),
+        *map(_own, (*PRIVATE, *sorted(path.name for path in core_sources().glob("*.c")))),
         *_constants(engine),
-        f"const gait_config {words['config']} = {_initialiser(config, _pointers(config, engine.networks))};\n\n",
+        f"const gait_config {symbol} = {_initialiser(engine.config, _pointers(engine))};\n\n",
         f"const char *const gait_joint_names[GAIT_MAX_JOINTS] = {{\n{names}}};\n",
     ]
-    return CFiles("".join(source), _HEADER.substitute(words))
+    return CFiles("".join(source), header)
 
 
 def save_c(method: str | Path | Model, path: str | Path, robot: Robot | None = None) -> tuple[Path, Path]:
@@ -146,7 +154,7 @@ def save_c(method: str | Path | Model, path: str | Path, robot: Robot | None = N
     return paths
 
 
-def weights_of(method: str | Path) -> Model | None:
+def model_of(method: str | Path) -> Model | None:
     """The network behind a method, or that of a model's name or path; None for a method without one."""
     known = METHODS.get(str(method))
     return load_model(method) if known is None else load_model(known.weights) if known.weights else None
@@ -156,7 +164,7 @@ def _engine(method: str | Path | Model, robot: Robot | None) -> tuple[Engine, st
     """The engine, the name of the method or the kind of the model, and where weights come from."""
     if is_python(str(method)):
         raise GaitError(f"method {method} is written in Python: only methods of the core can be exported")
-    model = method if isinstance(method, Model) else weights_of(method)
+    model = method if isinstance(method, Model) else model_of(method)
     robot = robot or Robot.load("go1" if model is None else model.robot)
     if model is not None and str(method) not in METHODS:
         method = model if robot.name == model.robot else model.for_robot(robot)
@@ -164,6 +172,27 @@ def _engine(method: str | Path | Model, robot: Robot | None) -> tuple[Engine, st
     engine.config.with_details = engine.by_leg
     trained = "" if model is None else f" from a model of kind {model.architecture.kind}, commit {_plain(model.commit)}"
     return engine, name, trained
+
+
+def _joint_names(engine: Engine) -> list[list[str]]:
+    """Names of the joints, by leg."""
+    starts = engine.config.robot.leg_start[: engine.robot.num_legs + 1]
+    return [list(map(_plain, engine.robot.joint_names[i:j])) for i, j in pairwise(starts)]
+
+
+def _sizes(engine: Engine) -> dict[str, str | int]:
+    """Numbers that the header defines before anything else."""
+    config, robot = engine.config, engine.robot
+    bare = CConfig.from_buffer_copy(config)
+    bare.network = bare.spare_network = bare.leg_network = None
+    rate = f"#define GAIT_RATE {round(1.0 / config.period, 9)} /* of the network, Hz */\n"
+    return {
+        "legs": robot.num_legs,
+        "joints": robot.num_joints,
+        "feet": robot.num_legs if config.method == CONTACTS else 0,
+        "network_bytes": engine.bytes - core().gait_bytes(ctypes.addressof(bare)),
+        "rate": rate if engine.networks else "",
+    }
 
 
 def _details(engine: Engine) -> Iterator[str]:
@@ -177,29 +206,22 @@ def _details(engine: Engine) -> Iterator[str]:
         yield f"contact[{shape.contacts}]; /* 1: the foot is on the ground"
 
 
-def _network_bytes(engine: Engine) -> int:
-    """Bytes of a context that its networks need."""
-    bare = CConfig.from_buffer_copy(engine.config)
-    bare.network = bare.spare_network = bare.leg_network = None
-    return int(engine.bytes - core().gait_bytes(ctypes.addressof(bare)))
-
-
 def _own(name: str) -> str:
     """A file of the core without its includes of other files of the core."""
     text = (core_sources() / name).read_text(encoding="utf-8")
     return "\n" + re.sub(r'^#include ".*\n', "", text, flags=re.MULTILINE)
 
 
-def _pointers(config: CConfig, networks: list[PackedStruct]) -> dict[str, str]:
+def _pointers(engine: Engine) -> dict[str, str]:
     """What each pointer of the configuration points to in C."""
-    known = {ctypes.addressof(network): f"&network_{i}" for i, network in enumerate(networks)}
-    return {name: known.get(getattr(config, name), "0") for name in ("network", "spare_network", "leg_network")}
+    known = {ctypes.addressof(network): f"&network_{i}" for i, network in enumerate(engine.networks)}
+    return {name: known.get(getattr(engine.config, name), "0") for name in ("network", "spare_network", "leg_network")}
 
 
 def _constants(engine: Engine) -> Iterator[str]:
     """Weights, and the structs that point to them."""
     kind = "gait_leg_network" if engine.by_leg else "gait_network"
-    yield "\n#ifdef __GNUC__\n#define GAIT_ALIGNED __attribute__((aligned(64)))\n#else\n#define GAIT_ALIGNED\n#endif\n\n"
+    yield _ALIGNED
     for i, network in enumerate(engine.networks):
         places = {name: f"network_{i}_{name}" for name in network.arrays()}
         for name, array in network.arrays().items():
