@@ -71,15 +71,17 @@ class Engine:
             model: the network.
             dead_leg: network of the same kind that takes over while a leg is out of use.
             contacts: of the contact-aided filter.
-            noise: of the IMU; by default what suits the method.
-            prior: of a state that is given.
-            options: of the filter.
+            noise: of the IMU; by default that of `contacts`, or what suits the model.
+            prior: of a state that is given; by default that of `contacts`.
+            options: of the filter; by default those of `contacts`.
             limits: of the sensors.
             attention: whether states carry the attention, and what each leg measures.
             contact_from: `tau`, `foot_force` or `contact`; the best there is by default.
         """
         if contact_from is not None and contact_from not in CONTACT_SOURCES:
             raise GaitError(f"contacts cannot come from '{contact_from}': choose one of {', '.join(CONTACT_SOURCES)}")
+        if contacts is not None:
+            noise, prior, options = noise or contacts.imu, prior or contacts.prior, options or contacts.options
         options, limits = options or Options(), limits or Limits()
         self.robot, self.contact_from = robot, contact_from
         self.config = c = CConfig(method=EXTERNAL, period=1.0)
