@@ -8,8 +8,13 @@ PIP_FLAGS := --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= PASSIVE
 MODE := not slow
+# Files or tests to run; all by default.
+TESTS ?=
 
-.PHONY: help run test test-slow lint bench dist setup warm clean
+# The C core, compiled for this machine into the package.
+CORE := src/gait/_core_native.so
+
+.PHONY: help run test test-slow lint bench dist setup clean
 
 help:
 	@echo "make run        the demonstration, in a light environment"
@@ -20,29 +25,29 @@ help:
 	@echo "make dist       sdist and wheel in dist/, tried out in an environment of their own"
 	@echo "make setup      an environment with every extra, in $(FULL)"
 
-run: $(BASE)/.ready
-	@echo 'The first run compiles the filters, which takes about a minute; later ones start at once.'
+run: $(BASE)/.ready $(CORE)
 	$(BASE)/bin/gait demo
 
-test: lint $(BASE)/.ready warm
-	GAIT_BASE_PYTHON=$(BASE)/bin/python $(FULL)/bin/python -m pytest -n 2 -m "$(MODE)"
+test: lint $(BASE)/.ready $(CORE)
+	GAIT_BASE_PYTHON=$(BASE)/bin/python $(FULL)/bin/python -m pytest -n 2 -m "$(MODE)" $(TESTS)
 
 test-slow: MODE = slow or not slow
 test-slow: test
 
 lint: $(FULL)/.ready
+	$(FULL)/bin/python hatch_build.py --strict
 	$(FULL)/bin/ruff check .
 	$(FULL)/bin/ruff format --check .
 	$(FULL)/bin/mypy
 
-bench: $(FULL)/.ready
+bench: $(FULL)/.ready $(CORE)
 	$(FULL)/bin/python benchmarks/filters.py
 	$(FULL)/bin/python benchmarks/latency.py
 
 # The wheel is made from the sdist, so both are complete, and is run where no source lies about.
 dist: $(FULL)/.ready
 	rm -rf dist $(DIST)
-	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(FULL)/bin/python -m build --outdir dist
+	GAIT_PORTABLE=1 PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(FULL)/bin/python -m build --outdir dist
 	$(FULL)/bin/python tools/check_dist.py dist
 	$(PYTHON) -m venv $(DIST)
 	$(DIST)/bin/pip install $(PIP_FLAGS) dist/*.whl
@@ -52,9 +57,8 @@ dist: $(FULL)/.ready
 
 setup: $(FULL)/.ready
 
-# Compile once before the test workers start, so that they do not do it side by side.
-warm: $(FULL)/.ready
-	$(FULL)/bin/python -m tests.warm
+$(CORE): $(wildcard core/*.[ch]) hatch_build.py
+	$(PYTHON) hatch_build.py
 
 $(FULL)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FULL)
@@ -67,4 +71,4 @@ $(BASE)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(FULL) $(BASE) $(DIST) .cache .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(FULL) $(BASE) $(DIST) $(CORE) .cache .pytest_cache .mypy_cache .ruff_cache dist build

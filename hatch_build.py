@@ -69,7 +69,7 @@ except ImportError:  # run by hand, where hatchling is not installed
 else:
 
     class CoreHook(BuildHookInterface):  # type: ignore[type-arg]
-        """Compiles the core whenever a wheel, editable or not, is made."""
+        """Compiles the core whenever a wheel, editable or not, is made, and adds its sources for `gait export`."""
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
             """Called by hatchling before it collects files."""
@@ -79,6 +79,8 @@ else:
                 old.unlink()
             build()
             build_data["artifacts"].append("src/gait/_core_*.so")
+            if version == "standard":  # an editable package reads them where they are
+                build_data["force_include"][str(ROOT / "core")] = "gait/core_sources"
             build_data["pure_python"], build_data["tag"] = False, wheel_tag()
 
 

@@ -27,7 +27,7 @@ from gait.errors import GaitError, need_extra
 from gait.io.atomic import atomic_path
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.model import Model
-from gait.report.rows import Row, rows_to_json
+from gait.rows import Row, rows_to_json
 
 GAITS = ("trot", "bound", "pace", "pronk")
 IMAGES = DOCS / "images"

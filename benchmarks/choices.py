@@ -18,7 +18,7 @@ from sections import DOCS, markdown, spread, write_section
 
 from gait.io import open_log
 from gait.nets.model import load_model
-from gait.report.rows import Row, rows_to_json
+from gait.rows import Row, rows_to_json
 from gait.sim.collect import collect
 from gait.sim.plan import CollectConfig
 from gait.sim.store import read_index

@@ -18,7 +18,7 @@ import numpy as np
 from sections import DOCS, markdown, write_section
 
 from gait.arrays import Array
-from gait.report.rows import Row, rows_to_json
+from gait.rows import Row, rows_to_json
 from gait.sim.collect import draw_episode, episode_feedback
 from gait.sim.episode import EpisodeConfig, Feedback, run_episode
 from gait.sim.plan import CollectConfig

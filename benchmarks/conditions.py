@@ -17,7 +17,7 @@ from held import make_walk
 from sections import DOCS, markdown, write_section
 
 from gait import Estimator, Log
-from gait.report.rows import Row, rows_to_json
+from gait.rows import Row, rows_to_json
 
 METHODS = ("gait-legs", "gait", "gait-flat", "nmn", "iekf")
 LEGS = 4

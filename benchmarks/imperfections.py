@@ -21,8 +21,8 @@ from gait.arrays import Array
 from gait.io.atomic import atomic_path
 from gait.sim.collect import CollectConfig, draw_episode
 from gait.sim.episode import RawEpisode, run_episode
+from gait.sim.mismatch import TWIN, body_of, sensors_of
 from gait.sim.sensors import sense
-from gait.sim.twin import TWIN, body_of, sensors_of
 
 DOCS = Path(__file__).parents[1] / "docs/simulator.md"
 MARKS = ("<!-- imperfections: begin -->", "<!-- imperfections: end -->")

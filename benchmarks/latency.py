@@ -1,7 +1,7 @@
 """How long a step takes, ours and that of rivals, in one run: `make bench`; see `gait.bench.latency` for the rows.
 
 python benchmarks/latency.py           # add --json for machines
-python benchmarks/latency.py --write   # into docs/estimator.md, with a start without compiled code
+python benchmarks/latency.py --write   # into docs/estimator.md
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from sections import DOCS, markdown, paragraph, write_section
 from gait.bench.latency import latency_report
 from gait.estimator import METHODS
 from gait.report.describe import installation
-from gait.report.rows import Row, rows_to_json, rows_to_table
+from gait.report.table_text import rows_to_table
+from gait.rows import Row, rows_to_json
 
 RUNTIMES = {
-    "numba": "`Estimator.update`",
-    "numpy": "`Estimator.update` without numba",
-    "c": "exported C, `gcc -O3 -march=native`",
+    "core": "`Estimator.update`",
     "onnxruntime": "ONNX Runtime, then our filter",
     "torch_jit": "torch.jit, then our filter",
     "torch_eager": "torch, then our filter",
@@ -33,7 +32,7 @@ RUNTIMES = {
 def section(rows: Sequence[Row]) -> str:
     """Tables and a word on the machine, as they stand in the documentation."""
     values = {row.name: row.value for row in rows if not isinstance(row.value, str)}
-    methods = [method for method in METHODS if f"{method}.numba.step_us" in values]
+    methods = [method for method in METHODS if f"{method}.core.step_us" in values]
 
     def cell(name: str) -> str:
         value = values.get(name)
@@ -42,6 +41,9 @@ def section(rows: Sequence[Row]) -> str:
         return f"{value:.1f}" if value < 100.0 else f"{value:.0f}"
 
     lines = [
+        ["in C: the loop of `run`, or the exported file", *(cell(f"{method}.core.kernel_us") for method in methods)]
+    ]
+    lines += [
         [text, *(cell(f"{method}.{name}.step_us") for method in methods)]
         for name, text in RUNTIMES.items()
         if any(f"{method}.{name}.step_us" in values for method in methods)
@@ -56,27 +58,19 @@ def section(rows: Sequence[Row]) -> str:
 
 
 def _rest(values: dict[str, float]) -> str:
-    """What is not a table: the compiled loop, starts, memory, and the machine."""
+    """What is not a table: throughput, start, memory, and the machine."""
     about = {row.name: row.value for row in installation()}
     texts = []
-    if "gait.numba.kernel_us" in values:
-        loops = [
-            f"`{method}` {values[name]:.1f} us" for method in METHODS if (name := f"{method}.numba.kernel_us") in values
-        ]
-        texts.append(
-            f"Inside the compiled loop of `run` a sample takes {' and '.join(loops)}; with `gait` it does"
-            f" {values['gait.run.samples_per_second']:,.0f} samples a second."
-        )
-    if "gait.warm_start_s" in values:
-        text = f"A fresh process has its first state after {values['gait.warm_start_s']:.1f} s"
-        if "gait.cold_start_s" in values:
-            text += f", or after {values['gait.cold_start_s']:.0f} s where nothing is compiled yet (`gait warmup`)"
+    if "gait.run.samples_per_second" in values:
+        texts.append(f"`Estimator.run` with `gait` does {values['gait.run.samples_per_second']:,.0f} samples a second.")
+    if "gait.start_s" in values:
+        text = f"A fresh process has its first state after {values['gait.start_s']:.2f} s"
         if "gait.memory_mb" in values:
             text += f", and has grown by {values['gait.memory_mb']:.0f} MB"
         texts.append(f"{text}.")
     texts.append(
         f"Measured on {about['cpu']}, {about['cores']} cores, at a load average of {values['load_average']:.1f};"
-        f" Python {platform.python_version()}, numba {version('numba')}, torch {version('torch')}, ONNX Runtime"
+        f" Python {platform.python_version()}, torch {version('torch')}, ONNX Runtime"
         f" {version('onnxruntime')}, each on one thread."
     )
     return " ".join(texts)
@@ -86,11 +80,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=5.0, help="for each rival")
     parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD")
-    parser.add_argument("--cold", action="store_true", help="time a start without compiled code as well")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/estimator.md")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    rows = latency_report(args.methods, args.seconds, args.cold or args.write)
+    rows = latency_report(args.methods, args.seconds)
     if args.json:
         print(rows_to_json(rows))
     else:

@@ -26,7 +26,7 @@ from gait import Estimator, Log, Robot
 from gait.io import open_log
 from gait.nets.model import Model, load_model, model_names
 from gait.parameters import LEGS_NOISE, Options, ProcessNoise
-from gait.report.rows import Row, rows_to_json
+from gait.rows import Row, rows_to_json
 from gait.sim.collect import collect
 from gait.sim.plan import CollectConfig
 from gait.sim.store import read_index

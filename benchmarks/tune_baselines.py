@@ -38,8 +38,8 @@ from gait.io.atomic import atomic_path
 from gait.log.log import Log
 from gait.metrics import relative_error, velocity_rmse
 from gait.parameters import BASELINES, BASELINES_FILE, ContactAided, ContactDetection, SlipRejection
-from gait.report.rows import Row, rows_to_json
 from gait.robot import Robot
+from gait.rows import Row, rows_to_json
 
 RUNS = Path(__file__).parents[1] / "runs/tune"
 SEED = 31001

@@ -4,6 +4,10 @@
 
 #include "gait.h"
 
+#ifdef __FAST_MATH__
+#error "-ffast-math takes away the checks for nan: leave it out"
+#endif
+
 /* First row of each part of the error state. */
 enum { ROT = 0, VEL = 3, POS = 6, BG = 9, BA = 12, FEET = 15 };
 /* Features of a leg: position of the foot (leg lengths), velocity that the leg measures, ground force (weights) and

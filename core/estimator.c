@@ -17,6 +17,9 @@ static size_t context_bytes(void)
     return (sizeof(gait_t) + 63) / 64 * 64;
 }
 
+/* Does not compile if GAIT_CONTEXT_BYTES is too small. */
+typedef char context_fits[(sizeof(gait_t) + 63) / 64 * 64 <= GAIT_CONTEXT_BYTES ? 1 : -1];
+
 float *gait_memory(gait_t *g)
 {
     return (float *)((char *)g + context_bytes());
@@ -417,16 +420,15 @@ static void write_details(gait_t *g, double *out)
     }
 }
 
-static void write_state(gait_t *g, uint32_t health, double *state)
+static void write_state(gait_t *g, uint32_t health, gait_state *out)
 {
-    gait_state *out = (gait_state *)state;
     const int networked = g->config->method == GAIT_VELOCITY || g->config->method == GAIT_LEGS;
     filter_output(&g->filter, &g->config->robot, g->input.gyro, out);
     out->t = g->input.t;
     out->health = health;
     out->gap = g->input.gap;
     for (int i = 0; i < 6; i++) out->predicted[i] = networked ? (double)g->predicted[i] : NAN;
-    write_details(g, state + GAIT_STATE_DOUBLES);
+    write_details(g, (double *)out + GAIT_STATE_DOUBLES);
 }
 
 uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready)
@@ -447,7 +449,7 @@ int gait_correct(gait_t *g, int m, const double *z, const double *H, const doubl
     return taken;
 }
 
-uint32_t gait_end(gait_t *g, uint32_t health, double *state)
+uint32_t gait_end(gait_t *g, uint32_t health, gait_state *state)
 {
     if (recover(g)) health |= GAIT_DIVERGED;
     if (g->config->method != GAIT_CONTACTS && !g->measured) health |= GAIT_STARTING;
@@ -455,7 +457,7 @@ uint32_t gait_end(gait_t *g, uint32_t health, double *state)
     return health;
 }
 
-uint32_t gait_update(gait_t *g, const gait_sample *sample, double *state)
+uint32_t gait_update(gait_t *g, const gait_sample *sample, gait_state *state)
 {
     int ready;
     const uint32_t health = gait_begin(g, sample, &ready);
@@ -476,14 +478,14 @@ void gait_run(gait_t *g, const double *rows, size_t n, double *states)
     const size_t width = gait_row_doubles(g->config), out = gait_state_doubles(g->config);
     for (size_t k = 0; k < n; k++) {
         const gait_sample sample = sample_of(g->config, rows + k * width);
-        gait_update(g, &sample, states + k * out);
+        gait_update(g, &sample, (gait_state *)(states + k * out));
     }
 }
 
 void gait_step_row(gait_t *g, const double *row, double *state_and_cov)
 {
     const gait_sample sample = sample_of(g->config, row);
-    gait_update(g, &sample, state_and_cov);
+    gait_update(g, &sample, (gait_state *)state_and_cov);
     gait_cov(g, state_and_cov + gait_state_doubles(g->config));
 }
 
@@ -494,7 +496,7 @@ void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows
     for (size_t k = 0; k < n; k++) {
         gait_t *g = (gait_t *)((char *)first + k * bytes);
         const gait_sample sample = sample_of(g->config, rows + k * width);
-        if (!(skip && skip[k])) gait_update(g, &sample, states + k * out);
+        if (!(skip && skip[k])) gait_update(g, &sample, (gait_state *)(states + k * out));
     }
 }
 
@@ -511,7 +513,7 @@ void gait_update_joints(gait_t *g, const gait_sample *sample)
     g->has_joints = 1;
 }
 
-uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state)
+uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double accel[3], gait_state *state)
 {
     const int fresh = g->has_joints && fabs(t - g->joints_t) <= g->config->settings.hold;
     const gait_sample sample = {
@@ -523,7 +525,7 @@ uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double
 
 void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state_and_cov)
 {
-    gait_update_imu(g, t, gyro, accel, state_and_cov);
+    gait_update_imu(g, t, gyro, accel, (gait_state *)state_and_cov);
     gait_cov(g, state_and_cov + gait_state_doubles(g->config));
 }
 
@@ -537,9 +539,9 @@ void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_
         else advance(scratch, dt, 0);
         scratch->input.t = t;
         scratch->input.gap = health ? dt : 0.0;
-        write_state(scratch, health, state_and_cov);
+        write_state(scratch, health, (gait_state *)state_and_cov);
     } else {
-        write_state(scratch, g->measured || g->contacts.measured ? 0 : GAIT_STARTING, state_and_cov);
+        write_state(scratch, g->measured || g->contacts.measured ? 0 : GAIT_STARTING, (gait_state *)state_and_cov);
     }
     gait_cov(scratch, state_and_cov + gait_state_doubles(g->config));
 }

@@ -31,10 +31,17 @@ extern "C" {
 #ifndef GAIT_MAX_JOINTS
 #define GAIT_MAX_JOINTS (8 * GAIT_MAX_LEGS)
 #endif
-#define GAIT_MAX_STATES (15 + 3 * GAIT_MAX_LEGS)
+/* Most feet in the state; 0 will do where no method takes contacts, and leaves the covariance small. */
+#ifndef GAIT_MAX_FEET
+#define GAIT_MAX_FEET GAIT_MAX_LEGS
+#endif
+#define GAIT_MAX_STATES (15 + 3 * GAIT_MAX_FEET)
 /* Rows of a covariance are padded to whole vector registers. */
 #define GAIT_STRIDE(size) (((size) + 7) & ~7)
 #define GAIT_MAX_STRIDE GAIT_STRIDE(GAIT_MAX_STATES)
+/* At most the bytes of a context without the memory of its networks, for memory that is reserved at compile time. */
+#define GAIT_CONTEXT_BYTES \
+    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 24 * GAIT_MAX_JOINTS + 40 * GAIT_MAX_LEGS + 160))
 
 /* Bits of health; 0 means that all is well. */
 enum {
@@ -163,8 +170,8 @@ void gait_reset(gait_t *g, const double quat_wb_wxyz[4], const double vel_w[3], 
  * nothing changed, if it is not that of a robot at rest. */
 int gait_reset_gravity(gait_t *g, const double *accel);
 
-/* Take one sample; returns bits of health. state may be null. */
-uint32_t gait_update(gait_t *g, const gait_sample *sample, double *state);
+/* Take one sample; returns bits of health. state may be null; behind it there must be room for the details. */
+uint32_t gait_update(gait_t *g, const gait_sample *sample, gait_state *state);
 /* The same for n samples in rows of numbers: t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok. */
 void gait_run(gait_t *g, const double *rows, size_t n, double *states);
 /* One such row; behind the state comes the covariance (gait_cov). */
@@ -177,7 +184,7 @@ void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows
 /* IMU and joints that come apart. Joints are kept until the next IMU sample, which makes the step; those older than
  * `hold` count as missing. */
 void gait_update_joints(gait_t *g, const gait_sample *sample);
-uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state);
+uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double accel[3], gait_state *state);
 void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state_and_cov);
 
 /* The state carried on to a later time by the last IMU sample; the context does not change. `scratch` is a context of
@@ -190,7 +197,7 @@ void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_
  * position, gyro bias and accelerometer bias of the IMU. Then the state. */
 uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready);
 int gait_correct(gait_t *g, int m, const double *z, const double *H, const double *N);
-uint32_t gait_end(gait_t *g, uint32_t health, double *state);
+uint32_t gait_end(gait_t *g, uint32_t health, gait_state *state);
 
 /* Covariance of the right-invariant error, (size, size): rotation, velocity, position, biases, then feet. */
 int gait_cov_size(const gait_config *config);

@@ -1,12 +1,12 @@
-#include "network.h"
+/* One step of `gait-legs`. */
+#include "core.h"
 #include "vector.h"
 
-/* Of the features: numbers that all legs share, numbers of a leg, and where its velocity is among them. */
-enum { SHARED = 6, PER_LEG = 12, VELOCITY = 3 };
 enum { TILE = 32, LEGS_AT_ONCE = 4, ROW_GROUPS = 2 };
+enum { SHARED_TILE = 64, SHARED_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
 
-/* Score of a hidden leg: its share is exactly zero. Also less than anything that a layer gives. */
-static const float LEAST = -1e30f;
+/* Score of a hidden leg: its share is exactly zero. */
+static const float UNSEEN_LEG = -1e30f;
 
 /* Where things lie in the memory of a context; [slots]: legs, padded to a multiple of four that are computed at once.
  *
@@ -15,11 +15,12 @@ static const float LEAST = -1e30f;
 typedef struct leg_memory {
     float *counts; /* 1 after the first sample; samples since the rings were last full */
     float *rings;  /* of what legs share [stride][2 frames][6], then of each leg [slots][stride][2 frames][own] */
-    float *base;   /* what all legs add to the first layer [hidden] */
+    float *base;   /* what all legs add to the first layer [hidden, padded to a multiple of 64] */
     float *layer;  /* [slots][hidden or mlp, the larger] */
     float *joined; /* the second layer's output and what the leg found at the others [slots][hidden + heads x width] */
     float *looks;  /* queries, keys and values [slots][3][heads][width], padded */
     float *shares; /* [legs][heads][slots] */
+    float *raw;    /* log-std before its bounds [legs][3] */
     size_t floats;
 } leg_memory;
 
@@ -43,12 +44,13 @@ static leg_memory leg_layout(const gait_leg_network *n, int legs, float *memory)
     leg_memory m = {0};
     const int slots = leg_slots(legs);
     m.counts = leg_take(&m, memory, 2);
-    m.rings = leg_take(&m, memory, 2 * n->frames * n->stride * (SHARED + slots * n->own));
-    m.base = leg_take(&m, memory, n->hidden);
+    m.rings = leg_take(&m, memory, 2 * n->frames * n->stride * (SHARED_FEATURES + slots * n->own));
+    m.base = leg_take(&m, memory, (int)vec_round_up((size_t)n->hidden, SHARED_TILE));
     m.layer = leg_take(&m, memory, slots * layer_step(n));
     m.joined = leg_take(&m, memory, slots * joined_width(n));
     m.looks = leg_take(&m, memory, slots * look_rows(n));
     m.shares = leg_take(&m, memory, legs * n->heads * slots);
+    m.raw = leg_take(&m, memory, 3 * legs);
     return m;
 }
 
@@ -80,73 +82,94 @@ static int leg_remember(const gait_leg_network *n, const leg_memory *m, int legs
     m->counts[0] = 1.0f;
     m->counts[1] = (float)time;
     const int place = 2 * n->frames * (time % n->stride) + time / n->stride;
-    for (int i = 0; i < SHARED; i++) m->rings[place * SHARED + i] = (float)features[i];
-    leg_put(n, m->rings, SHARED, place, !begun);
+    for (int i = 0; i < SHARED_FEATURES; i++) m->rings[place * SHARED_FEATURES + i] = (float)features[i];
+    leg_put(n, m->rings, SHARED_FEATURES, place, !begun);
     for (int leg = 0; leg < legs; leg++) {
-        const double *numbers = features + SHARED + PER_LEG * leg;
-        float *ring = m->rings + places * (SHARED + leg * n->own);
+        const double *numbers = features + SHARED_FEATURES + LEG_FEATURES * leg;
+        float *ring = m->rings + places * (SHARED_FEATURES + leg * n->own);
         for (int i = 0; i < n->own; i++) ring[place * n->own + i] = (float)numbers[n->columns[i]];
         leg_put(n, ring, n->own, place, !begun || !before[leg]);
     }
     return place;
 }
 
-/* A layer for every leg, four at a time, so that a weight is fetched once for all of them. Inputs lie x_step apart and
- * outputs, which are at least `least`, out_step. */
-GAIT_APART void leg_layer(int legs, const float *bias, const float *w, int rows, int columns, const float *x, int x_step,
-                      float least, float *out, int out_step)
+/* A tile for four legs at once, so that a weight is fetched once for all of them. */
+GAIT_APART void leg_tiles(const float *bias, const float *w, int columns, const float *x, int x_step, float *out,
+                          int out_step)
 {
-    for (int tile = 0; tile < rows; tile += TILE, w += columns * TILE)
-        for (int leg = 0; leg < legs; leg += LEGS_AT_ONCE)
-            for (int row = 0; row < TILE; row += ROW_GROUPS * GAIT_LANES) {
-                vec_lanes sums[VEC_MOST_SUMS];
-                for (int g = 0; g < ROW_GROUPS; g++) {
-                    const vec_lanes start = vec_load(bias + tile + row + g * GAIT_LANES);
-                    for (int k = 0; k < LEGS_AT_ONCE; k++) sums[k * ROW_GROUPS + g] = start;
-                }
-                vec_product(ROW_GROUPS, LEGS_AT_ONCE, w + row, TILE, columns, x + leg * x_step, 1, x_step, sums);
-                for (int k = 0; k < LEGS_AT_ONCE; k++)
-                    for (int g = 0; g < ROW_GROUPS; g++) {
-                        float *to = out + (leg + k) * out_step + tile + row + g * GAIT_LANES;
-                        vec_store(to, vec_at_least(sums[k * ROW_GROUPS + g], least));
-                    }
-            }
+    for (int row = 0; row < TILE; row += ROW_GROUPS * GAIT_LANES) {
+        vec_lanes sums[VEC_MOST_SUMS];
+        GAIT_UNROLL for (int i = 0; i < LEGS_AT_ONCE * ROW_GROUPS; i++)
+            sums[i] = vec_load(bias + row + i % ROW_GROUPS * GAIT_LANES);
+        vec_product(ROW_GROUPS, LEGS_AT_ONCE, w + row, TILE, columns, x, 1, x_step, sums);
+        GAIT_UNROLL for (int i = 0; i < LEGS_AT_ONCE * ROW_GROUPS; i++)
+            vec_store(out + i / ROW_GROUPS * out_step + row + i % ROW_GROUPS * GAIT_LANES, sums[i]);
+    }
 }
 
-GAIT_APART void leg_tile(const float *bias, const float *w, int columns, const float *x, float *out)
+/* A layer for every leg; inputs lie x_step apart and outputs out_step. */
+static void leg_layer(int legs, const float *bias, const float *w, int rows, int columns, const float *x, int x_step,
+                      float *out, int out_step)
 {
-    vec_tile(GAIT_LANES == 16 ? 2 : 4, bias, w, TILE, columns, x, out);
+    for (int row = 0; row < rows; row += TILE, w += columns * TILE)
+        for (int leg = 0; leg < legs; leg += LEGS_AT_ONCE)
+            leg_tiles(bias + row, w, columns, x + leg * x_step, x_step, out + leg * out_step + row, out_step);
+}
+
+static void leg_relu(int legs, float *x, int step, int count)
+{
+    for (int leg = 0; leg < legs; leg++, x += step)
+        for (int j = 0; j < count; j++) x[j] = vec_larger(x[j], 0.0f);
+}
+
+GAIT_APART void shared_tile(const float *bias, const float *w, int columns, const float *x, float *out)
+{
+    vec_tile(SHARED_GROUPS, bias, w, SHARED_TILE, columns, x, out);
 }
 
 /* From the frames: what legs share once, then each leg its own. */
 static void leg_first_layer(const gait_leg_network *n, const leg_memory *m, int legs, int oldest)
 {
-    const int places = 2 * n->frames * n->stride, columns = n->frames * SHARED;
-    const float *w = n->shared, *x = m->rings + oldest * SHARED;
-    for (int row = 0; row < n->hidden; row += TILE, w += columns * TILE)
-        leg_tile(n->shared_bias + row, w, columns, x, m->base + row);
-    leg_layer(legs, m->base, n->own_layer, n->hidden, n->frames * n->own, m->rings + places * SHARED + oldest * n->own,
-              places * n->own, 0.0f, m->layer, layer_step(n));
+    const int places = 2 * n->frames * n->stride, columns = n->frames * SHARED_FEATURES;
+    const float *w = n->shared, *x = m->rings + oldest * SHARED_FEATURES;
+    for (int row = 0; row < n->hidden; row += SHARED_TILE, w += columns * SHARED_TILE)
+        shared_tile(n->shared_bias + row, w, columns, x, m->base + row);
+    x = m->rings + places * SHARED_FEATURES + oldest * n->own;
+    leg_layer(legs, m->base, n->own_layer, n->hidden, n->frames * n->own, x, places * n->own, m->layer, layer_step(n));
+    leg_relu(legs, m->layer, layer_step(n), n->hidden);
 }
 
-/* Shares of attention of each leg that is seen. */
-static void leg_share(const gait_leg_network *n, const leg_memory *m, int legs, const unsigned char *seen)
+/* What each leg is to each other, before the softmax. */
+static void leg_scores(const gait_leg_network *n, const leg_memory *m, int legs, const unsigned char *seen)
 {
     const int rows = look_rows(n), slots = leg_slots(legs), width = n->head_width;
+    float *scores = m->shares;
     for (int leg = 0; leg < legs; leg++)
-        for (int head = 0; seen[leg] && head < n->heads; head++) {
+        for (int head = 0; head < n->heads; head++, scores += slots) {
             const float *query = m->looks + leg * rows + head * width, *key = m->looks + (n->heads + head) * width;
-            float *shares = m->shares + (leg * n->heads + head) * slots, highest = LEAST, total = 0.0f;
-            for (int other = 0; other < slots; other++) {
-                const int used = other < legs && seen[other];
-                shares[other] = used ? vec_dot(query, key + other * rows, width) : LEAST;
-                highest = vec_larger(shares[other], highest);
-            }
-            for (int other = 0; other < slots; other++) shares[other] -= highest;
-            vec_exp(shares, slots);
-            for (int other = 0; other < slots; other++) total += shares[other];
-            for (int other = 0; other < slots; other++) shares[other] /= total;
+            for (int other = 0; other < slots; other++, key += rows)
+                scores[other] = other < legs && seen[leg] && seen[other] ? vec_dot(query, key, width) : UNSEEN_LEG;
         }
+}
+
+/* Shares of attention of each leg, by head; those of a leg that is not seen mean nothing. */
+static void leg_softmax(const gait_leg_network *n, const leg_memory *m, int legs)
+{
+    const int slots = leg_slots(legs), count = legs * n->heads * slots;
+    for (float *row = m->shares; row < m->shares + count; row += slots) {
+        float highest = UNSEEN_LEG;
+        for (int i = 0; i < slots; i++) highest = vec_larger(row[i], highest);
+        for (int i = 0; i < slots; i += LEGS_AT_ONCE)
+            for (int k = i; k < i + LEGS_AT_ONCE; k++) row[k] -= highest;
+    }
+    vec_exp(m->shares, count);
+    for (float *row = m->shares; row < m->shares + count; row += slots) {
+        float total = 0.0f;
+        for (int i = 0; i < slots; i++) total += row[i];
+        const float scale = 1.0f / total;
+        for (int i = 0; i < slots; i += LEGS_AT_ONCE)
+            for (int k = i; k < i + LEGS_AT_ONCE; k++) row[k] *= scale;
+    }
 }
 
 /* What each leg finds at the others, beside what it knows itself. */
@@ -158,26 +181,35 @@ static void leg_find(const gait_leg_network *n, const leg_memory *m, int legs, c
             const float *value = m->looks + (2 * n->heads + head) * width;
             const float *shares = m->shares + (leg * n->heads + head) * slots;
             float *out = m->joined + leg * joined_width(n) + n->hidden + head * width;
-            memset(out, 0, (size_t)width * sizeof *out);
-            for (int other = 0; other < legs; other++)
-                for (int k = 0; seen[other] && k < width; k += GAIT_LANES)
-                    vec_store(out + k, vec_fma_scalar(vec_load(value + other * rows + k), shares[other],
-                                                      vec_load(out + k)));
+            for (int k = 0; k < width; k += GAIT_LANES) {
+                vec_lanes sum = vec_zero();
+                for (int other = 0; other < legs; other++)
+                    if (seen[other]) sum = vec_fma_scalar(vec_load(value + other * rows + k), shares[other], sum);
+                vec_store(out + k, sum);
+            }
         }
 }
 
-/* The last layer of a leg: log-std, then the shift of the velocity if there is one. */
-static void leg_read_out(const gait_leg_network *n, const float *layer, float out[6])
+/* The last layer: log-std, and the shift of the velocity if there is one. Legs that are not seen have the largest. */
+static void leg_read_out(const gait_leg_network *n, const leg_memory *m, int legs, const unsigned char *seen,
+                         float *out)
 {
-    for (int row = 0; row < n->rows; row++) {
-        const float value = vec_dot(n->output + row * n->mlp, layer, n->mlp) + n->output_bias[row];
-        if (row < 3)
-            out[3 + row] = value;
-        else
-            out[row - 3] += value;
-    }
-    vec_sigmoid(out + 3, 3, 1.0f);
-    for (int axis = 3; axis < 6; axis++) out[axis] = GAIT_FMA(n->log_std_span, out[axis], n->log_std_min);
+    for (int leg = 0; leg < legs; leg++)
+        for (int row = 0; row < n->rows; row++) {
+            const float *layer = m->layer + leg * layer_step(n);
+            float value = 0.0f;
+            if (seen[leg]) value = vec_dot(n->output + row * n->mlp, layer, n->mlp) + n->output_bias[row];
+            if (row < 3)
+                m->raw[3 * leg + row] = value;
+            else
+                out[6 * leg + row - 3] += value;
+        }
+    vec_sigmoid(m->raw, 3 * legs, 1.0f);
+    for (int leg = 0; leg < legs; leg++)
+        for (int axis = 0; axis < 3; axis++) {
+            const float share = seen[leg] ? m->raw[3 * leg + axis] : 1.0f;
+            out[6 * leg + 3 + axis] = GAIT_FMA(n->log_std_span, share, n->log_std_min);
+        }
 }
 
 void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, const double *features,
@@ -186,21 +218,20 @@ void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, c
     const leg_memory m = leg_layout(n, legs, memory);
     const int joined = joined_width(n), rows = look_rows(n), step = layer_step(n);
     leg_first_layer(n, &m, legs, leg_remember(n, &m, legs, features, before) + 1);
-    leg_layer(legs, n->hidden_bias, n->hidden_layer, n->hidden, n->hidden, m.layer, step, 0.0f, m.joined, joined);
+    leg_layer(legs, n->hidden_bias, n->hidden_layer, n->hidden, n->hidden, m.layer, step, m.joined, joined);
+    leg_relu(legs, m.joined, joined, n->hidden);
     if (n->heads > 0) {
-        leg_layer(legs, n->look_bias, n->look, rows, n->hidden, m.joined, joined, LEAST, m.looks, rows);
-        leg_share(n, &m, legs, seen);
+        leg_layer(legs, n->look_bias, n->look, rows, n->hidden, m.joined, joined, m.looks, rows);
+        leg_scores(n, &m, legs, seen);
+        leg_softmax(n, &m, legs);
         leg_find(n, &m, legs, seen);
     }
-    leg_layer(legs, n->mix_bias, n->mix, n->mlp, joined, m.joined, joined, 0.0f, m.layer, step);
-    for (int leg = 0; leg < legs; leg++) {
-        const double *velocity = features + SHARED + PER_LEG * leg + VELOCITY;
-        for (int axis = 0; axis < 3; axis++) {
-            out[6 * leg + axis] = (float)velocity[axis];
-            out[6 * leg + 3 + axis] = n->log_std_min + n->log_std_span;
-        }
-        if (seen[leg]) leg_read_out(n, m.layer + leg * step, out + 6 * leg);
-    }
+    leg_layer(legs, n->mix_bias, n->mix, n->mlp, joined, m.joined, joined, m.layer, step);
+    leg_relu(legs, m.layer, step, n->mlp);
+    for (int leg = 0; leg < legs; leg++)
+        for (int axis = 0; axis < 3; axis++)
+            out[6 * leg + axis] = (float)features[SHARED_FEATURES + LEG_FEATURES * leg + LEG_VELOCITY + axis];
+    leg_read_out(n, &m, legs, seen, out);
 }
 
 void gait_leg_network_attention(const gait_leg_network *n, int legs, const float *memory, const unsigned char *seen,

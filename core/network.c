@@ -1,10 +1,11 @@
+/* One step of `gait`, `gait-flat` and `nmn`. */
 #include "network.h"
 
 #include "vector.h"
 
 enum { QUERY_LANES = 4, ENCODE_ROWS = 32, UNITS = 16, LAYER_ROWS = 64 };
 /* Registers of sums at once: enough to hide the latency of a multiply-add, few enough for all to be there. */
-enum { GATE_GROUPS = GAIT_LANES == 16 ? 3 : 6, LAYER_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
+enum { GATE_GROUPS = GAIT_LANES > 1 ? 3 * UNITS / GAIT_LANES : 6, LAYER_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
 
 /* Score of a hidden token: its share is exactly zero. A window whose highest score is below SEEN shows nothing. */
 static const float UNSEEN = -1e30f, SEEN = -1e29f;
@@ -14,7 +15,7 @@ typedef struct network_memory {
     float *counts;  /* samples in the window; place of the next one in the ring */
     float *state;   /* [grus][hidden, padded] */
     float *after;   /* the same one step on */
-    float *samples; /* the ring [history][features by token, padded] */
+    float *samples; /* the ring [history][features, padded] */
     float *scores;  /* of its samples [history][tokens][lanes], each row padded */
     float *shares;  /* of the last step, before they are scaled, in the order of the ring; as scores */
     float *scale;   /* of the shares [lanes] */
@@ -77,16 +78,18 @@ static void take_sample(const gait_network *n, const network_memory *m, const fl
 {
     const int lanes = n->lanes;
     float *sample = m->samples + place * sample_row(n), *scores = m->scores + place * score_row(n);
-    for (int token = 0; token < n->tokens; token++) {
+    memcpy(sample, features, (size_t)n->features * sizeof *sample);
+    for (int token = 0; token < n->tokens; token++, scores += lanes) {
         const int first = n->token_table[3 * token], count = n->token_table[3 * token + 1];
-        for (int i = first; i < first + count; i++) sample[i] = seen[token] ? features[n->order[i]] : 0.0f;
+        const int32_t *order = n->order + first;
+        for (int i = 0; !seen[token] && i < count; i++) sample[order[i]] = 0.0f;
         for (int lane = 0; lane < lanes; lane += QUERY_LANES) {
             const float *w = n->score + first * lanes + lane, *bias = n->score_bias + token * lanes + lane;
             float sum[QUERY_LANES];
-            for (int k = 0; k < QUERY_LANES; k++) sum[k] = bias[k];
+            for (int k = 0; k < QUERY_LANES; k++) sum[k] = seen[token] ? bias[k] : UNSEEN;
             for (int i = 0; i < count; i++, w += lanes)
-                for (int k = 0; k < QUERY_LANES; k++) sum[k] = GAIT_FMA(w[k], sample[first + i], sum[k]);
-            for (int k = 0; k < QUERY_LANES; k++) scores[token * lanes + lane + k] = seen[token] ? sum[k] : UNSEEN;
+                for (int k = 0; k < QUERY_LANES; k++) sum[k] = GAIT_FMA(w[k], sample[order[i]], sum[k]);
+            for (int k = 0; k < QUERY_LANES; k++) scores[lane + k] = sum[k];
         }
     }
 }
@@ -126,7 +129,10 @@ static void share_attention(const gait_network *n, const network_memory *m, int 
     for (int place = 0; place < samples; place++) {
         float *restrict shares = m->shares + place * row;
         for (int j = 0; j < row; j++) shares[j] -= highest[j];
-        vec_exp(shares, row);
+    }
+    vec_exp(m->shares, samples * row);
+    for (int place = 0; place < samples; place++) {
+        const float *restrict shares = m->shares + place * row;
         for (int j = 0; j < row; j++) by_token[j] += shares[j];
     }
     memset(by_slot, 0, (size_t)(n->history * lanes) * sizeof *by_slot);
@@ -145,23 +151,37 @@ static void share_attention(const gait_network *n, const network_memory *m, int 
     }
 }
 
+/* Add three numbers of a token, which lie side by side, weighed by its shares, to what four queries pool. */
+static void pool_three(const float *restrict x, int x_step, const float *restrict shares, int share_step, int samples,
+                       float *restrict to, int to_step)
+{
+    float *restrict to_b = to + to_step, *restrict to_c = to_b + to_step;
+    float a[QUERY_LANES], b[QUERY_LANES], c[QUERY_LANES];
+    for (int k = 0; k < QUERY_LANES; k++) a[k] = to[k];
+    for (int k = 0; k < QUERY_LANES; k++) b[k] = to_b[k];
+    for (int k = 0; k < QUERY_LANES; k++) c[k] = to_c[k];
+    for (int i = 0; i < samples; i++, x += x_step, shares += share_step) {
+        for (int k = 0; k < QUERY_LANES; k++) a[k] = GAIT_FMA(shares[k], x[0], a[k]);
+        for (int k = 0; k < QUERY_LANES; k++) b[k] = GAIT_FMA(shares[k], x[1], b[k]);
+        for (int k = 0; k < QUERY_LANES; k++) c[k] = GAIT_FMA(shares[k], x[2], c[k]);
+    }
+    for (int k = 0; k < QUERY_LANES; k++) to[k] = a[k];
+    for (int k = 0; k < QUERY_LANES; k++) to_b[k] = b[k];
+    for (int k = 0; k < QUERY_LANES; k++) to_c[k] = c[k];
+}
+
 /* The raw numbers of the window, each token's weighed by its shares; then the scale of everything that is pooled. */
 static void pool_numbers(const gait_network *n, const network_memory *m, int samples)
 {
-    const int lanes = n->lanes, row = score_row(n), stride = sample_row(n);
+    const int lanes = n->lanes;
     memset(m->pooled, 0, (size_t)(n->raw * lanes) * sizeof *m->pooled);
     for (int lane = 0; lane < lanes; lane += QUERY_LANES) {
         for (int token = 0; token < n->tokens; token++) {
             const int first = n->token_table[3 * token], count = n->token_table[3 * token + 1];
-            float *restrict to = m->pooled + n->token_table[3 * token + 2] * lanes + lane;
-            for (int i = 0; i < count; i++, to += lanes) {
-                const float *x = m->samples + first + i, *shares = m->shares + token * lanes + lane;
-                float sum[QUERY_LANES];
-                for (int k = 0; k < QUERY_LANES; k++) sum[k] = to[k];
-                for (int place = 0; place < samples; place++, x += stride, shares += row)
-                    for (int k = 0; k < QUERY_LANES; k++) sum[k] = GAIT_FMA(shares[k], *x, sum[k]);
-                for (int k = 0; k < QUERY_LANES; k++) to[k] = sum[k];
-            }
+            const float *shares = m->shares + token * lanes + lane;
+            float *to = m->pooled + n->token_table[3 * token + 2] * lanes + lane;
+            for (int i = first; i < first + count; i += 3, to += 3 * lanes)
+                pool_three(m->samples + n->order[i], sample_row(n), shares, score_row(n), samples, to, lanes);
         }
         float *restrict pooled = m->pooled + lane, scale[QUERY_LANES];
         for (int k = 0; k < QUERY_LANES; k++) scale[k] = m->scale[lane + k];

@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Scores come from raw numbers and the attention pools raw numbers, the normaliser being part of the weights:
  *
  *   scores  = score [raw numbers of a token] + score_bias    once when a sample arrives     tokens x queries
@@ -34,14 +38,15 @@ typedef struct gait_network {
     int32_t mlp;       /* width of the layer before an output */
     float log_std_min; /* log-std is min + span sigmoid(output) */
     float log_std_span;
-    const int32_t *order;       /* features by token [features] */
+    const int32_t *order;       /* features by token, in threes that lie side by side [features] */
     const int32_t *token_table; /* first of its numbers in that order, count, place in the pooled ones [tokens][3] */
     const float *score;         /* [features by token][lanes] */
     const float *score_bias;    /* [tokens][lanes] */
     const float *slot_bias;     /* [history][tokens][lanes], each history row padded to a multiple of 16 */
     const float *encode;        /* [tiles of 32 rows][heads][pooled][32] */
     const float *gate_bias;     /* [grus][tiles of 16 units][new, reset, update, new's recurrent part][16] */
-    const float *gates;         /* [grus][tiles of 16 units][inputs: new, reset, update; states: reset, update, new][16] */
+    const float *gates;         /* [grus][tiles of 16 units][inputs][new, reset, update][16], then
+                                 * [states][reset, update, new] of the tile */
     const float *layer_bias;    /* [2][mlp, padded to a multiple of 64] */
     const float *layers;        /* [2][tiles of 64 rows][hidden][64] */
     const float *output_bias;   /* [2][3] */
@@ -78,9 +83,9 @@ typedef struct gait_leg_network {
     float log_std_min;
     float log_std_span;
     const int32_t *columns;    /* which of a leg's numbers are read [own] */
-    const float *shared_bias;  /* [hidden] */
-    const float *shared;       /* [tiles of 32 rows][frames x 6, oldest first][32] */
-    const float *own_layer;    /* [tiles][frames x own, oldest first][32] */
+    const float *shared_bias;  /* [hidden, padded to a multiple of 64] */
+    const float *shared;       /* [tiles of 64 rows][frames x 6, oldest first][64] */
+    const float *own_layer;    /* [tiles of 32 rows][frames x own, oldest first][32] */
     const float *hidden_bias;  /* [hidden] */
     const float *hidden_layer; /* [tiles][hidden][32] */
     const float *look_bias;    /* queries, keys and values [3][heads][head_width] */
@@ -94,10 +99,10 @@ typedef struct gait_leg_network {
 size_t gait_leg_network_floats(const gait_leg_network *n, int legs);
 void gait_leg_network_reset(const gait_leg_network *n, float *memory);
 
-/* One more sample. features: 6 that all legs share, then 12 of each leg. seen: legs that can be used; the others look at
- * nothing, are looked at by none and have the largest log-std. before: legs whose last samples are true; the past of the
- * others is taken to have been like this sample. out: body velocity, m/s, and the log of its standard deviation of each
- * leg [legs][6]. */
+/* One more sample. features: 6 that all legs share, then 12 of each leg. seen: legs that can be used; the others look
+ * at nothing, are looked at by none and have the largest log-std. before: legs whose last samples are true; the past of
+ * the others is taken to have been like this sample. out: body velocity, m/s, and the log of its standard deviation of
+ * each leg [legs][6]. */
 void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, const double *features,
                            const unsigned char *seen, const unsigned char *before, float *out);
 
@@ -105,4 +110,7 @@ void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, c
 void gait_leg_network_attention(const gait_leg_network *n, int legs, const float *memory, const unsigned char *seen,
                                 double *out);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -13,6 +13,7 @@
 
 /* Fused where the machine has it, and written out, so that results do not depend on what a compiler contracts. */
 #if defined __FMA__ || defined __ARM_FEATURE_FMA
+#define GAIT_FUSES
 #define GAIT_FMA(a, b, c) __builtin_fmaf(a, b, c)
 #else
 #define GAIT_FMA(a, b, c) ((a) * (b) + (c))
@@ -64,37 +65,41 @@ typedef float vec_lanes;
 #define VEC_LANE(r) (r)
 #endif
 
+#if GAIT_LANES > 1
+/* From and to any address. */
 GAIT_INLINE vec_lanes vec_load(const float *from)
 {
     vec_lanes r;
     memcpy(&r, from, sizeof r);
     return r;
 }
-
 GAIT_INLINE void vec_store(float *to, vec_lanes values) { memcpy(to, &values, sizeof values); }
+#else
+GAIT_INLINE vec_lanes vec_load(const float *from) { return *from; }
+GAIT_INLINE void vec_store(float *to, vec_lanes values) { *to = values; }
+#endif
 
+/* a b + c, lane by lane where it is fused, for which C has no vector operator; compilers find the instruction. */
 GAIT_INLINE vec_lanes vec_fma(vec_lanes a, vec_lanes b, vec_lanes c)
 {
+#ifdef GAIT_FUSES
     vec_lanes r;
     VEC_EACH(r, GAIT_FMA(VEC_LANE(a), VEC_LANE(b), VEC_LANE(c)));
     return r;
+#else
+    return a * b + c;
+#endif
 }
 
 GAIT_INLINE vec_lanes vec_fma_scalar(vec_lanes a, float b, vec_lanes c)
 {
+#ifdef GAIT_FUSES
     vec_lanes r;
     VEC_EACH(r, GAIT_FMA(VEC_LANE(a), b, VEC_LANE(c)));
     return r;
-}
-
-GAIT_INLINE float vec_larger(float a, float b) { return a > b ? a : b; }
-GAIT_INLINE float vec_smaller(float a, float b) { return a < b ? a : b; }
-
-GAIT_INLINE vec_lanes vec_at_least(vec_lanes values, float least)
-{
-    vec_lanes r;
-    VEC_EACH(r, vec_larger(VEC_LANE(values), least));
-    return r;
+#else
+    return a * b + c;
+#endif
 }
 
 GAIT_INLINE vec_lanes vec_zero(void)
@@ -104,9 +109,12 @@ GAIT_INLINE vec_lanes vec_zero(void)
     return r;
 }
 
+GAIT_INLINE float vec_larger(float a, float b) { return a > b ? a : b; }
+GAIT_INLINE float vec_smaller(float a, float b) { return a < b ? a : b; }
+
 GAIT_INLINE size_t vec_round_up(size_t count, size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-enum { VEC_MOST_SUMS = 8 };
+enum { VEC_MOST_SUMS = 12 };
 
 /* sums[vectors][rows of the machine's lanes] += tile x, for `groups` registers of rows and up to four vectors at once:
  * both are constants where it is called. Columns of the tile lie `stride` apart, numbers of a vector `x_step`. */
@@ -148,15 +156,14 @@ GAIT_INLINE void vec_copy(float *to, const float *from, int count)
 /* The dot product of a multiple of 16 numbers. */
 GAIT_INLINE float vec_dot(const float *a, const float *b, int count)
 {
-    float parts[16], halves[8], quarters[4];
+    float parts[16], sums[4];
     GAIT_UNROLL for (int k = 0; k < 16; k += GAIT_LANES) {
         vec_lanes sum = vec_zero();
         for (int i = k; i < count; i += 16) sum = vec_fma(vec_load(a + i), vec_load(b + i), sum);
         vec_store(parts + k, sum);
     }
-    for (int k = 0; k < 8; k++) halves[k] = parts[k] + parts[k + 8];
-    for (int k = 0; k < 4; k++) quarters[k] = halves[k] + halves[k + 4];
-    return (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
+    for (int k = 0; k < 4; k++) sums[k] = (parts[k] + parts[k + 8]) + (parts[k + 4] + parts[k + 12]);
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
 /* 2^x for |x| <= 127; 0 at -127. The polynomial runs through seven Chebyshev nodes of 2^f, |f| <= 1/2, and is right to

@@ -1,7 +1,6 @@
 """Bags for tests, written by other libraries: rosbags and mcap. Messages are encoded by rosbags, not by gait."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from mcap.writer import Writer as McapWriter
 from rosbags.rosbag1 import Writer as Writer1
 from rosbags.rosbag2 import StoragePlugin
 from rosbags.rosbag2 import Writer as Writer2
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from scipy.spatial.transform import Rotation
 
 from gait import Log
@@ -21,16 +19,9 @@ Message = tuple[str, int, Any]
 EPOCH = 1_700_000_000_000_000_000
 
 
-@lru_cache(maxsize=2)
 def store(ros1: bool = False) -> Any:
     """Types of standard messages, and those of Unitree from their definitions."""
-    found = get_typestore(Stores.ROS1_NOETIC if ros1 else Stores.ROS2_HUMBLE)
-    types: dict[str, Any] = {}
-    for name, text in definitions.texts().items():
-        if name.startswith(("unitree", "ros2_unitree", "gait_msgs")):
-            types.update(get_types_from_msg(text, name))
-    found.register(types)
-    return found
+    return definitions.store(ros1)
 
 
 class Make:

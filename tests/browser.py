@@ -5,15 +5,14 @@ import fcntl
 import json
 import os
 import select
-import shutil
 import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-EXECUTABLE = next((found for name in NAMES if (found := shutil.which(name))), None)
+import needs
+
 PATIENCE = 120.0
 """Seconds to wait for an answer: a loaded machine is slow, not wrong."""
 
@@ -22,7 +21,8 @@ class Browser:
     """One page in Chromium. `problems` and `requests` tell what went wrong and what it asked the network for."""
 
     def __init__(self, folder: Path, width: int = 1200, height: int = 900, dark: bool = False) -> None:
-        assert EXECUTABLE is not None
+        executable = needs.find_chromium()
+        assert executable is not None
         self.problems: list[str] = []
         self.requests: list[str] = []
         self._count, self._buffer = 0, b""
@@ -31,7 +31,7 @@ class Browser:
         # The browser reads commands from descriptor 3 and writes answers to 4; ours are moved out of the way.
         high = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (theirs_in, theirs_out)]
         command = f'exec "$0" "$@" 3<&{high[0]} 4>&{high[1]} {high[0]}<&- {high[1]}>&-'
-        words = [EXECUTABLE, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
+        words = [executable, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
         words += [f"--user-data-dir={folder}", "--no-first-run", "--disable-background-networking", "about:blank"]
         self._process = subprocess.Popen(
             ["bash", "-c", command, *words],

@@ -3,8 +3,11 @@
 import hashlib
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import needs
 import pytest
 from hypothesis import settings
 
@@ -29,6 +32,23 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # A loaded machine is slow, not wrong.
 settings.register_profile("gait", deadline=None)
 settings.load_profile("gait")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that is marked with what this machine lacks, before its fixtures are made."""
+    for mark in item.iter_markers("needs"):
+        needs.require(mark.args[0])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
+    """End with what was skipped for want of what."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    if lines := needs.missing(str(report.longrepr[-1]) for report in skipped):
+        terminalreporter.section("missing on this machine")
+        for line in lines:
+            terminalreporter.line(line)
 
 
 @pytest.fixture

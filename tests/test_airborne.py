@@ -1,4 +1,4 @@
-"""Airborne episodes: a robot in somebody's hand obeys physics, feels what it should, and changes nothing elsewhere."""
+"""Airborne episodes: a carried robot obeys physics, its sensors agree with it, and other episodes stay as they are."""
 
 import json
 import math
@@ -11,15 +11,15 @@ import pytest
 import yaml
 
 from gait import GaitError, Log, Robot, lie
-from gait.sim.airborne import MAX_FORCE, MAX_TORQUE, pull
+from gait.sim.airborne import MAX_FORCE, MAX_TORQUE, Grasp, HandTarget, pull
 from gait.sim.collect import CollectConfig, collect, draw_episode
 from gait.sim.episode import EpisodeConfig, RawEpisode, Simulation, run_episode
 from gait.sim.gaits import gait_id
 from gait.sim.handled import HandledLegs
+from gait.sim.mismatch import PROFILES, sensors_of
 from gait.sim.sensing import SAMPLE_DT
 from gait.sim.sensors import sense
 from gait.sim.store import read_index
-from gait.sim.twin import PROFILES, sensors_of
 from gait.train.config import TrainConfig, config_of, read_config, write_config
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -147,15 +147,15 @@ def test_legs_blend_into_every_manner_and_stay_within_reason() -> None:
             target = legs.step(last.ravel(), np.zeros(12), level, still, still)
             assert np.isfinite(target).all() and (np.abs(target - last) <= robot.torque_limit.max() / 40.0 + 1e-9).all()
             last = last + 0.3 * (np.clip(target, robot.q_lower.reshape(-1, 3), robot.q_upper.reshape(-1, 3)) - last)
-            met.add(type(legs._manner).__name__)
+            met.add(type(legs._motion).__name__)
     assert met == {"Controller", "RandomTargets", "Reach", "Swim", "Step", "Keep"}
 
 
 def pulled(quat: list[float], target: list[float], **changes: float) -> np.ndarray:
     """What a hand does to a base at rest at the origin."""
     qpos, wrench = np.array([0.0, 0.0, 0.0, *quat]), np.zeros(6)
-    grasp = np.array([100.0, 20.0, 100.0, 20.0, 12.0, changes.get("leash", 0.2), 1.0, 1000.0, 5.0])
-    at = np.array([*target, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0])
+    grasp = Grasp(100.0, 20.0, 100.0, 20.0, 12.0, changes.get("leash", 0.2), 1.0, 1000.0, 5.0)
+    at = HandTarget(np.array(target, dtype=float), np.zeros(3), np.zeros(3), np.ones(1), np.zeros(1))
     pull(qpos, np.zeros(6), np.zeros(6), np.zeros((3, 6)), grasp, np.array([0.1, 0.3, 0.4]), at, wrench)
     return wrench
 

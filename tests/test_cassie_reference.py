@@ -1,23 +1,19 @@
 """The contact-aided filter against the published C++ implementation on its own simulated Cassie run."""
 
-from pathlib import Path
-
+import needs
 import numpy as np
 import pytest
 
-from gait.filter import InvariantEKF
+from gait.invariant_ekf import InvariantEKF
 from gait.parameters import Options, ProcessNoise
 
-REFERENCE = Path(__file__).parents[2] / "shared/reference/cassie_contact_iekf.npz"
 NOISE = ProcessNoise(gyro=0.01, accel=0.1, gyro_bias=1e-5, accel_bias=1e-4)
 CONTACT_STD = 0.01
 
 
 @pytest.fixture(scope="module")
 def cassie() -> dict[str, np.ndarray]:
-    if not REFERENCE.is_file():
-        pytest.skip("the reference run shared/reference/cassie_contact_iekf.npz is not beside the checkout")
-    with np.load(REFERENCE) as data:
+    with np.load(needs.shared("reference/cassie_contact_iekf.npz")) as data:
         return dict(data)
 
 

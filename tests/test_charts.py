@@ -7,19 +7,21 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 
 from gait import GaitError, Log
 from gait.bench.courses import TERRAINS, Walk
-from gait.bench.paper_charts import paper_charts, walk_charts
-from gait.bench.scores import SLIP_EDGES, STD_EDGES, Ground, Score, VelocityScore, velocity_score
-from gait.bench.study import Study, Trace
-from gait.bench.walk_charts import running_rms
+from gait.bench.paper_charts import paper_charts, pooled
+from gait.bench.scores import SLIP_EDGES, STD_EDGES, Ground, VelocityScore, WalkScore, velocity_score
+from gait.bench.study import Study
+from gait.bench.walks import study_charts
 from gait.report.chart import COLOURS, Chart, Panel, Series, Shade, colours_of
-from gait.report.chart_parts import MOST_POINTS, line, path, pooled, shade, thin, window
-from gait.report.draw import DPI, draw, stretches
-from gait.report.rows import Row
+from gait.report.chart_parts import MOST_POINTS, line, path, shade, thin, window
+from gait.report.draw import DPI, draw
+from gait.report.walk_charts import Trace, running_rms, walk_charts
+from gait.rows import Row
 
 RATE, SECONDS = 100, 8.0
 TROT = "trot on all terrains"
@@ -82,7 +84,7 @@ def make_study(
         return velocity_score(log.t, velocity - log.vel_b, std, ground)
 
     scores = [
-        Score(
+        WalkScore(
             course=walk.course,
             run=0,
             method=name,
@@ -184,7 +186,7 @@ def test_the_attention_on_a_leg_stands_before_the_contacts_of_that_leg(study: St
 def held(dark: Shade, x: object) -> np.ndarray:
     """Whether each place lies in a shaded stretch."""
     at = np.asarray(x, dtype=float)
-    return np.any([(at >= a - 1e-9) & (at < b - 1e-9) for a, b in stretches(dark)], axis=0)
+    return np.any([(at >= a - 1e-9) & (at < b - 1e-9) for a, b in dark.intervals()], axis=0)
 
 
 def test_flight_is_where_no_foot_stands(study: Study) -> None:
@@ -249,33 +251,48 @@ def test_latency_is_the_median_and_rivals_come_with_their_rows(study: Study) -> 
 
 
 def test_any_walk_has_its_figures() -> None:
-    charts = walk_charts(make_study(("my walk",), ("gait", "iekf", "mine")))
-    assert [one.name for one in charts] == [
-        f"my-walk-0-{kind}" for kind in ("velocity", "strides", "error", "from-above", "attention")
-    ]
+    charts = study_charts(make_study(("my walk",), ("gait", "iekf", "mine")))
+    assert [one.name for one in charts] == ["velocity", "strides", "error", "from-above", "attention"]
     check_shapes(charts)
-    velocity = by_name(charts)["my-walk-0-velocity"]
+    velocity = by_name(charts)["velocity"]
     assert [panel.y_label for panel in velocity.panels] == ["forward (m/s)", "left (m/s)", "up (m/s)"]
     assert series(velocity.panels[0])["gait"].y == pytest.approx(0.6)  # the filter's, not the network's
-    strides = series(by_name(charts)["my-walk-0-strides"].panels[0])
+    strides = series(by_name(charts)["strides"].panels[0])
     assert strides["gait"].spread == pytest.approx(0.1) and strides["mine"].spread is None
-    length, rms, far = by_name(charts)["my-walk-0-error"].panels
+    length, rms, far = by_name(charts)["error"].panels
     assert series(length)["iekf"].y == pytest.approx(0.2) and series(rms)["iekf"].y == pytest.approx(0.2)
     assert far.series[0].y[0] == pytest.approx(0.0) and far.series[0].y[-1] == pytest.approx(0.8, abs=0.01)
 
 
 def test_a_walk_without_contacts_feet_or_attention_has_the_other_figures() -> None:
     log = make_log(bare=True, seconds=1.0)
-    charts = walk_charts(make_study(("short",), ("nmn", "iekf"), log))
-    assert [one.name for one in charts] == ["short-0-velocity", "short-0-error", "short-0-from-above"]
+    charts = study_charts(make_study(("short",), ("nmn", "iekf"), log))
+    assert [one.name for one in charts] == ["velocity", "error", "from-above"]
     check_shapes(charts)
-    looked = by_name(walk_charts(make_study(("short",), ("gait",), log)))["short-0-attention"]
+    looked = by_name(study_charts(make_study(("short",), ("gait",), log)))["attention"]
     assert len(looked.panels) == 4 and not any(panel.shades for panel in looked.panels)
 
 
-def test_how_far_each_leg_is_believed_stands_before_its_contacts() -> None:
+def test_several_logs_have_charts_with_their_names_in_the_titles() -> None:
+    charts = study_charts(make_study(("my walk", "b", "c", "d", "e"), ("iekf",)))
+    assert len(by_name(charts)) == 4 * 4, "of the first four logs"
+    assert charts[0].title == "my walk: body velocity" and charts[4].title == "b: body velocity"
+
+
+def test_without_ground_truth_there_are_bands_and_no_errors() -> None:
+    log = make_log()
+    blind = log.replace(pos_w=None, quat_wb_wxyz=None, vel_w=None, foot_vel_w=None)
+    charts = walk_charts(blind, {"gait": make_trace(log, "gait", 0)})
+    assert [one.name for one in charts] == ["velocity", "strides", "from-above", "std", "attention"]
+    check_shapes(charts)
+    velocity, std = by_name(charts)["velocity"].panels[0], by_name(charts)["std"].panels[0]
+    assert list(series(velocity)) == ["gait"] and series(velocity)["gait"].spread == pytest.approx(0.1)
+    assert list(series(std)) == ["forward", "left", "up"] and series(std)["up"].y == pytest.approx(0.05)
+
+
+def test_the_standard_deviation_of_each_leg_has_its_contacts() -> None:
     study = make_study(("a",), ("iekf", "gait-legs"))
-    legs = by_name(walk_charts(study))["a-0-legs"]
+    legs = by_name(study_charts(study))["legs"]
     check_shapes([legs])
     log = study.walks[0].log.reorder(study.walks[0].log.robot)
     for i, (leg, panel) in enumerate(zip(log.leg_names, legs.panels, strict=True)):
@@ -289,11 +306,11 @@ def test_a_way_from_elsewhere_is_laid_on_the_true_one() -> None:
     study = make_study(("a",), ("iekf",), log)
     elsewhere = make_log().need("pos_w") - 3.0
     traces = {key: replace(trace, pos_w=elsewhere) for key, trace in study.traces.items()}
-    charts = by_name(walk_charts(replace(study, traces=traces)))
-    lines = series(charts["a-0-from-above"].panels[0])
+    charts = by_name(study_charts(replace(study, traces=traces)))
+    lines = series(charts["from-above"].panels[0])
     assert lines["iekf"].x == pytest.approx(lines["truth"].x) and lines["iekf"].y == pytest.approx(lines["truth"].y)
-    assert "turn about the vertical" in charts["a-0-from-above"].caption
-    assert charts["a-0-error"].panels[2].series[0].y == pytest.approx(0.0, abs=1e-9)
+    assert "aligned with the true path" in charts["from-above"].caption
+    assert charts["error"].panels[2].series[0].y == pytest.approx(0.0, abs=1e-9)
 
 
 # --- pieces --------------------------------------------------------------------------------------------------------
@@ -330,11 +347,11 @@ def test_shades_keep_every_stretch_however_short() -> None:
     on = rng.random(5000) < 0.02
     on[100], on[99], on[101] = True, False, False
     x = np.arange(5000.0)
-    whole, short = stretches(Shade("a", x, on)), stretches(shade("a", x, on))
+    whole, short = Shade("a", x, on).intervals(), shade("a", x, on).intervals()
     assert short == whole and (100.0, 101.0) in short
     assert len(shade("a", x, on).x) < 500
-    assert stretches(shade("a", x, np.ones(5000, dtype=bool))) == [(0.0, 4999.0)]
-    assert stretches(shade("a", x, np.zeros(5000, dtype=bool))) == []
+    assert shade("a", x, np.ones(5000, dtype=bool)).intervals() == [(0.0, 4999.0)]
+    assert shade("a", x, np.zeros(5000, dtype=bool)).intervals() == []
 
 
 def test_small_helpers() -> None:
@@ -354,9 +371,9 @@ def test_small_helpers() -> None:
 
 
 def test_charts_of_every_kind_are_drawn_in_two_formats_and_open(study: Study, tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = needs.package("PIL.Image")
     charts = by_name(paper_charts(study))
-    for chart in (*(charts[name] for name in ("attention-legs", "from-above", "latency")), walk_charts(study)[0]):
+    for chart in (*(charts[name] for name in ("attention-legs", "from-above", "latency")), study_charts(study)[0]):
         png, svg = draw(chart, tmp_path / "new" / "folder")
         assert (png.name, svg.name) == (f"{chart.name}.png", f"{chart.name}.svg")
         with image.open(png) as opened:
@@ -372,7 +389,7 @@ def test_charts_of_every_kind_are_drawn_in_two_formats_and_open(study: Study, tm
 
 
 def test_drawing_twice_gives_the_same_bytes_whatever_the_users_style(study: Study, tmp_path: Path) -> None:
-    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib = needs.package("matplotlib")
     chart = by_name(paper_charts(study))["attention-pronk"]
     first = [file.read_bytes() for file in draw(chart, tmp_path / "a")]
     with matplotlib.rc_context({"axes.facecolor": "red", "font.size": 20.0, "savefig.bbox": "tight"}):
@@ -383,7 +400,7 @@ def test_drawing_twice_gives_the_same_bytes_whatever_the_users_style(study: Stud
 
 def test_another_process_draws_the_same_bytes(tmp_path: Path) -> None:
     """Hashes of strings, on which names in an SVG might depend, differ between processes."""
-    pytest.importorskip("matplotlib")
+    needs.package("matplotlib")
     code = (
         "import numpy as np\n"
         "from gait.report.chart import Chart, Panel, Series, Shade\n"
@@ -401,7 +418,7 @@ def test_another_process_draws_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_lines_are_told_apart_without_colours_and_axes_show_all(study: Study) -> None:
-    pytest.importorskip("matplotlib")
+    needs.package("matplotlib")
     from gait.report.draw import _figure, _looks
 
     chart = by_name(paper_charts(make_study(methods=tuple(COLOURS)[1:])))["trot-to-bound"]
@@ -416,7 +433,7 @@ def test_lines_are_told_apart_without_colours_and_axes_show_all(study: Study) ->
 
 def test_no_legend_lies_on_the_data_and_no_labels_overlap(study: Study) -> None:
     """Boxes of legends and axes as they are on paper."""
-    pytest.importorskip("matplotlib")
+    needs.package("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from gait.report.draw import _figure

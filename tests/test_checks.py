@@ -40,7 +40,7 @@ def test_the_sample_is_small_and_whole() -> None:
         (lambda log: {"accel": log.accel / 9.81}, "gravity", "so it is in g"),
         (lambda log: {"accel": log.accel - [0.0, 0.0, 9.81]}, "gravity", "gravity was taken out of it"),
         (lambda log: {"accel": log.accel[:, [2, 1, 0]]}, "gravity", "up is along x"),
-        (lambda log: {"gyro": np.degrees(log.gyro)}, "gyro", "57 times the truth: it is in degrees"),
+        (lambda log: {"gyro": np.degrees(log.gyro)}, "gyro", "57 times the ground truth: it is in degrees"),
         (lambda log: {"q": np.degrees(log.q)}, "joints", "they are in degrees"),
         (lambda log: {"q_des": None}, "q_des", "gait-flat and nmn cannot run"),
         (lambda log: {"q_des": log.q}, "q_des", "equals q to the last bit"),

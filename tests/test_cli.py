@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from log_samples import make_log, make_trajectory
@@ -18,9 +19,11 @@ import gait
 from gait import GaitError
 from gait import commands as verbs
 from gait.cli import main
+from gait.commands import info
 from gait.io import open_log, open_trajectory
 from gait.report import describe
-from gait.report.rows import Row, format_value, rows_to_json
+from gait.report.table_text import format_value
+from gait.rows import Row, rows_to_json
 
 
 def run(*args: object, **more: object) -> subprocess.CompletedProcess[str]:
@@ -75,8 +78,8 @@ def test_info_reports_a_failed_check_and_all_the_rest(broken: str, monkeypatch: 
             raise ValueError("no such kernel")
         return [Row("self_check_velocity_rmse", 0.4 if broken == "value" else float("nan"), "m/s")]
 
-    monkeypatch.setattr(describe, "_check_estimator", check)
-    found = {row.name: row.value for row in describe.self_check()}
+    monkeypatch.setattr(info, "_check_estimator", check)
+    found = {row.name: row.value for row in info.self_check()}
     word = {"value": "velocity_rmse is 0.4 m/s", "nan": "velocity_rmse is nan", "crash": "ValueError: no such kernel"}
     assert str(found["self_check"]).startswith("failed: ") and word[broken] in str(found["self_check"])
     assert found["self_check_kinematics"] < 1e-9, "what went well is reported too"
@@ -292,6 +295,7 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
 # Life in a shell
 
 
+@needs.bash
 def test_a_reader_that_leaves_early_is_no_error(log_path: Path) -> None:
     command = f"'{sys.executable}' -m gait info '{log_path}' | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)

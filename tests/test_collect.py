@@ -21,7 +21,7 @@ from gait import GaitError, Log, quaternions
 from gait import robot as robots
 from gait.cli import main
 from gait.sim import collect as module
-from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, Progress, collect, draw_episode
+from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, CollectionProgress, collect, draw_episode
 from gait.sim.commands import Push
 from gait.sim.render import save
 from gait.sim.store import Store, read_index
@@ -61,7 +61,7 @@ def test_a_collection_is_logs_an_index_and_settings(reference: Path) -> None:
 
 
 def test_two_workers_write_the_same_bytes(reference: Path, tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[CollectionProgress] = []
     end = collect(QUICK, tmp_path / "two", workers=2, on_progress=seen.append)
     assert contents(tmp_path / "two") == contents(reference)
     assert [progress.finished for progress in seen] == [0, 1, 2, 3, 4, 4]

@@ -2,12 +2,13 @@
 
 import math
 
+import needs
 import numpy as np
 import pytest
 
 from gait import GaitError
 from gait.metrics import across_runs, chi_square_quantile, coverage, mean_std, nees, nees_band
-from gait.report.rows import Row
+from gait.rows import Row
 
 
 def draw(count: int, seed: int = 0, dof: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -19,7 +20,7 @@ def draw(count: int, seed: int = 0, dof: int = 3) -> tuple[np.ndarray, np.ndarra
 
 @pytest.mark.parametrize("dof", [0.5, 1, 2, 3, 6, 15, 100, 4500, 1e5, 1e6])
 def test_chi_square_quantile_equals_scipy(dof: float) -> None:
-    chi2 = pytest.importorskip("scipy.stats", reason="scipy comes with evo in the dev extra").chi2
+    chi2 = needs.package("scipy.stats").chi2
     for probability in (1e-6, 0.005, 0.025, 0.5, 0.975, 0.995, 1.0 - 1e-6):
         assert chi_square_quantile(probability, dof) == pytest.approx(chi2.ppf(probability, dof), rel=1e-10)
 

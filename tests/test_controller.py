@@ -1,21 +1,24 @@
 """The walking controller's parts: gait clock, leg dynamics, force planner, joint targets."""
 
+import needs
 import numpy as np
 import pytest
 
 from gait import GaitError, Robot
-from gait.robot.dynamics import leg_torque
 
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
-pytest.importorskip("daqp", reason="daqp comes with the sim extra")
+mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
+pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
 from gait.sim.commands import Command, check_schedule, random_pushes, random_schedule  # noqa: E402
-from gait.sim.controller import Controller, ControllerConfig, rigid_body  # noqa: E402
-from gait.sim.footwork import step_phases, swing_point  # noqa: E402
 from gait.sim.gaits import GAITS, GaitClock, find_gait  # noqa: E402
-from gait.sim.mpc import GRAVITY, HORIZON, ForcePlanner, MpcWeights, assemble  # noqa: E402
-from gait.sim.targets import turned  # noqa: E402
-from gait.sim.world import Build, build_model, stand_state  # noqa: E402
+from gait.sim.leg_kernels import Legs, leg_torque  # noqa: E402
+from gait.sim.mpc.controller import Controller, ControllerConfig, rigid_body  # noqa: E402
+from gait.sim.mpc.footwork import step_phases  # noqa: E402
+from gait.sim.mpc.joint_targets import swing_point, turned  # noqa: E402
+from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, MpcWeights, assemble  # noqa: E402
+from gait.sim.mpc.walk_state import Pattern, Preview, WalkState  # noqa: E402
+from gait.sim.settings import EpisodeConfig  # noqa: E402
+from gait.sim.world import build_model, stand_state  # noqa: E402
 
 HIPS = np.array([[0.19, -0.127, -0.28], [0.19, 0.127, -0.28], [-0.19, -0.127, -0.28], [-0.19, 0.127, -0.28]])
 
@@ -27,7 +30,7 @@ def go1() -> Robot:
 
 def test_leg_torque_equals_mujoco(go1: Robot) -> None:
     """The dynamics that controller and contact estimator share, on the robot that is simulated."""
-    model = build_model(go1, Build())
+    model = build_model(go1, EpisodeConfig())
     data = mujoco.MjData(model)
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -39,20 +42,19 @@ def test_leg_torque_equals_mujoco(go1: Robot) -> None:
         for leg in range(4):
             joints = slice(6 + 3 * leg, 9 + 3 * leg)
             q, dq = data.qpos[7:].reshape(4, 3)[leg].copy(), data.qvel[6:].reshape(4, 3)[leg].copy()
-            ddq, tau = 50.0 * rng.normal(size=3), np.empty(3)
-            leg_torque(
-                go1.offsets, go1.signs, go1.leg_inertial, go1.armature, leg, q, dq, ddq, model.opt.gravity.copy(), tau
-            )
+            ddq = 50.0 * rng.normal(size=3)
+            tau = leg_torque(Legs.of(go1), leg, q, dq, ddq, model.opt.gravity.copy())
             np.testing.assert_allclose(tau, full[joints, joints] @ ddq + data.qfrc_bias[joints], atol=1e-9)
 
 
 def test_rigid_body_equals_mujoco(go1: Robot) -> None:
-    model = build_model(go1, Build())
+    model = build_model(go1, EpisodeConfig())
     data = mujoco.MjData(model)
     data.qpos[:] = stand_state(go1)
     data.qpos[:3] = 0.0
     mujoco.mj_forward(model, data)
-    com, inertia = rigid_body(go1, go1.q_stand)
+    body = rigid_body(go1, go1.q_stand)
+    com, inertia = body.com, body.inertia
     np.testing.assert_allclose(com, data.subtree_com[1], atol=1e-9)
     # Spinning the frozen robot about its centre of mass: kinetic energy tells its inertia.
     full = np.empty((18, 18))
@@ -75,7 +77,8 @@ def test_assembled_cost_is_that_of_the_rolled_out_body() -> None:
     count = int((share > 0).sum())
     H, g = np.empty((3 * count, 3 * count)), np.empty(3 * count)
     index = np.empty((HORIZON * 4, 2), dtype=np.int64)
-    assert assemble(dt, mass, inertia_inv, arms, share, state, reference, weights, force_weight, H, g, index) == count
+    view = Preview(share=share, arms=arms, state=state, reference=reference)
+    assert assemble(dt, Cost(mass, inertia_inv, weights, force_weight), view, H, g, index) == count
 
     def cost(forces: np.ndarray) -> float:
         angle, pos, rate, vel = (state[i : i + 3].copy() for i in (0, 3, 6, 9))
@@ -113,15 +116,16 @@ def test_planned_forces_carry_the_robot_inside_the_friction_pyramid(mu: float) -
         reference = np.tile(np.concatenate([np.zeros(5), [0.28], np.zeros(6)]), (HORIZON, 1))
         arms = np.ascontiguousarray(np.broadcast_to(HIPS, (HORIZON, 4, 3)))
         count = int((share > 0).sum())
-        assert planner.plan(0.04, mu, 0.0, count, arms, share, state, reference, forces, acceleration)
+        assert planner.plan(0.04, mu, 0.0, count, Preview(share, arms, state, reference), forces, acceleration)
         assert (forces[share[0] == 0.0] == 0.0).all()
         assert (np.abs(forces[:, :2]) <= mu * forces[:, 2:] + 1e-5).all()
         assert (forces[:, 2] <= 180.0 + 1e-5).all()
         np.testing.assert_allclose(acceleration, forces.sum(axis=0) / 13.0 - [0, 0, GRAVITY], atol=1e-9)
     # At rest where it should be, it just carries its weight; turned by 90 degrees, the same in the world frame.
     still = reference[0].copy()
+    view = Preview(np.ones((HORIZON, 4)), arms, still, reference)
     for yaw in (0.0, np.pi / 2):
-        planner.plan(0.04, mu, yaw, 40, arms, np.ones((HORIZON, 4)), still, reference, forces, acceleration)
+        planner.plan(0.04, mu, yaw, 40, view, forces, acceleration)
         np.testing.assert_allclose(forces.sum(axis=0), [0, 0, 13.0 * GRAVITY], atol=2.0)
 
 
@@ -133,28 +137,23 @@ def test_joint_targets_carry_the_stance_torque(go1: Robot) -> None:
     for _ in range(3):
         q_des = controller.step(q, still, np.array([1.0, 0, 0, 0]), np.zeros(3), np.zeros(3)).ravel()
     torque = kp * (q_des - q)
-    ground = -np.einsum("lij,li->lj", go1.jacobian(q), controller.forces).ravel()
-    assert controller.forces[:, 2].sum() == pytest.approx(go1.mass * GRAVITY, rel=0.02)
+    ground = -np.einsum("lij,li->lj", go1.jacobian(q), controller.state.forces).ravel()
+    assert controller.state.forces[:, 2].sum() == pytest.approx(go1.mass * GRAVITY, rel=0.02)
     assert np.abs(torque).max() > 2.0
     # What is left is the weight of the legs themselves.
     assert np.abs(torque - ground).max() < 1.0
 
 
 def test_swing_starts_and_ends_at_rest() -> None:
-    start, target, out = np.array([0.0, 0.1, 0.0]), np.array([0.2, 0.1, 0.02]), np.empty(3)
-    points = []
-    for s in np.linspace(0.0, 1.0, 101):
-        swing_point(s, start, target, 0.07, out)
-        points.append(out.copy())
-    path = np.array(points)
+    start, target = np.array([0.0, 0.1, 0.0]), np.array([0.2, 0.1, 0.02])
+    path = np.array([swing_point(s, start, target, 0.07) for s in np.linspace(0.0, 1.0, 101)])
     np.testing.assert_allclose(path[[0, -1]], [start, target], atol=1e-12)
     assert np.abs(path[1] - path[0]).max() < 2e-4 and np.abs(path[-1] - path[-2]).max() < 2e-4
     assert 0.07 < path[:, 2].max() < 0.09
 
 
 def test_turned_is_the_exponential() -> None:
-    omega, out = np.array([0.3, -0.2, 0.9]), np.empty((3, 3))
-    turned(np.eye(3), omega, 0.5, out)
+    out = turned(np.eye(3), np.array([0.3, -0.2, 0.9]), 0.5)
     K = 0.5 * np.array([[0, -0.9, -0.2], [0.9, 0, -0.3], [0.2, 0.3, 0]])
     series, term = np.eye(3), np.eye(3)
     for n in range(1, 15):
@@ -165,11 +164,10 @@ def test_turned_is_the_exponential() -> None:
 
 def test_legs_lift_and_land_by_their_phase_and_late_ones_stay_down() -> None:
     def legs(phase: float, duty: float, standing: int, lifted: float) -> int:
-        stance = np.array([standing])
-        place = np.zeros((1, 3))
-        args = np.array([phase]), duty, stance, np.array([lifted]), 0.4, place
-        step_phases(*args, place.copy(), place.copy(), place.copy(), np.zeros(1), np.ones(1))
-        return int(stance[0])
+        state = WalkState.of(1)
+        state.stance[0], state.lifted[0] = standing, lifted
+        step_phases(Pattern(np.array([phase]), duty, 0.4), state)
+        return int(state.stance[0])
 
     assert legs(0.4, 0.5, 1, 0.0) == 1
     assert legs(0.52, 0.5, 1, 0.0) == 0

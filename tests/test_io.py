@@ -4,6 +4,7 @@ import json
 import zipfile
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -194,7 +195,7 @@ def test_tum_has_enough_decimals_and_scalar_last(tmp_path: Path) -> None:
 
 
 def test_tum_of_a_log_is_its_truth_and_evo_reads_it(tmp_path: Path) -> None:
-    file_interface = pytest.importorskip("evo.tools.file_interface", reason="evo comes with the dev extra")
+    file_interface = needs.package("evo.tools.file_interface")
     log = make_log()
     save(log, tmp_path / "truth.tum")
     theirs = file_interface.read_tum_trajectory_file(tmp_path / "truth.tum")

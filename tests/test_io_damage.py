@@ -1,6 +1,7 @@
 """Files that are cut short, damaged or foreign: one sentence, or what is left of them with a warning."""
 
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,41 @@ def test_what_is_no_bag_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.zst").write_bytes(b"\x28\xb5\x2f\xfd rubbish")
     with pytest.raises(GaitError, match="is no bag"):
         read(tmp_path / "x.zst")
+
+
+@pytest.mark.parametrize("kind", ["ros1", "mcap", "plain"])
+@pytest.mark.parametrize("claim", [2**31, 2**32 - 1, 2**62])
+def test_a_record_that_claims_more_bytes_than_there_are_costs_no_memory(
+    kind: str, claim: int, bags: dict[str, bytes], tmp_path: Path
+) -> None:
+    whole, path = bags[kind], tmp_path / "forged.bag"
+    lengths = _ros1_lengths(whole) if kind == "ros1" else _mcap_lengths(whole)
+    for place, width in lengths[:: max(1, len(lengths) // 5)]:
+        forged = bytearray(whole)
+        forged[place : place + width] = min(claim, 2 ** (8 * width) - 1).to_bytes(width, "little")
+        path.write_bytes(forged)
+        tracemalloc.start()
+        found = outcome(path)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 2**26, (place, peak)
+        # A chunk of ROS 1 that claims all the rest of the file may hold just that.
+        assert kind == "ros1" or found in ("warned", "error")
+
+
+def _mcap_lengths(whole: bytes) -> list[tuple[int, int]]:
+    """Place and width of the length of each record before the index."""
+    at, found = 8, []
+    while whole[at] != 15:
+        found.append((at + 1, 8))
+        at += 9 + int.from_bytes(whole[at + 1 : at + 9], "little")
+    return found
+
+
+def _ros1_lengths(whole: bytes) -> list[tuple[int, int]]:
+    """The same for headers and data."""
+    at, found = 13, []
+    while at < len(whole):
+        found.append((at, 4))
+        at += 4 + int.from_bytes(whole[at : at + 4], "little")
+    return found

@@ -130,7 +130,10 @@ def test_what_is_wrong_with_a_table_is_told_with_the_fix(log: Log, tmp_path: Pat
     refused("has imu_acc_x, imu_acc_z for accel, but nothing for accel.y")
     write_csv(path, columns)
     path.write_text(path.read_text().replace("\n0.0,0.0", "\nstart,0.0"))
-    refused("line 2 has 'start' for time_ms: a number is due there")
+    refused("line 2 has 'start' for time_ms: a number is needed there, or leave the column out")
+    write_csv(path, columns)
+    path.write_text(path.read_text().replace("\n0.0,0.0", "\n0.0,0.0,7.0"))
+    refused(f"line 2 has {len(columns) + 1} values where {len(columns)} are due")
     write_csv(path, columns)
     for text, words in (
         ("nose: gyro.x", "map.yaml speaks of 'nose', which .* has not"),

@@ -1,15 +1,13 @@
-"""The logic of `gait bench latency` and `gait warmup`: who is measured, on what, what is said. No speed is judged."""
+"""The logic of `gait bench latency`: who is measured, on what, what is said. No speed is judged."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import sys
 from itertools import count, islice
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 import torch
@@ -22,7 +20,7 @@ from gait.bench.timing import AWAKE, PERIOD, Burst, burst_medians, burst_of, med
 from gait.bench.torch_step import torch_step
 from gait.cli import main
 from gait.nets.build import network_of
-from gait.report.rows import Row
+from gait.rows import Row
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -134,10 +132,10 @@ def test_the_clock_of_a_stream_goes_on_when_the_log_begins_anew(log: Log) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", latency.NETWORKS)
 def test_rivals_say_what_the_estimator_s_network_says(log: Log, kind: str, name: str) -> None:
-    pytest.importorskip("torch")
+    needs.package("torch")
     if name == "onnxruntime":
-        pytest.importorskip("onnxruntime")
-        pytest.importorskip("onnx")
+        needs.package("onnxruntime")
+        needs.package("onnx")
     model = random_model(kind)
     estimator, network, stream = Estimator.load("go1", model), latency.NETWORKS[name](model), Stream(log)
     for sample in islice(stream, 40):
@@ -164,33 +162,14 @@ def test_the_filter_behind_a_rival_takes_its_velocity(log: Log, monkeypatch: pyt
     np.testing.assert_allclose(filters[0].vel_b, said[0], atol=0.02)
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-def test_the_c_rival_goes_through_the_samples_it_is_given(log: Log, tmp_path: Path) -> None:
-    model = random_model("gait")
-    estimator = Estimator.load("go1", model)
-    estimator.reset(quat_wb_wxyz=[1.0, 0.0, 0.0, 0.0])
-    ours, theirs = Stream(log), Stream(log)
-    rival = rivals.CEstimator(model, estimator.robot, tmp_path)
-    burst = rival.burst(theirs.take)
-    assert burst(20) > 0.0 and burst(30) > 0.0
-    for sample in islice(ours, 50):
-        state = estimator.update(sample)
-    np.testing.assert_allclose(rival.velocity(), state.vel_b, atol=1e-4)
-
-
 def test_gtsam_really_works_in_its_step(log: Log) -> None:
-    pytest.importorskip("gtsam")
+    needs.package("gtsam")
     filter_, measurements = rivals.gtsam_filter()
     before = filter_.covariance().copy()
     filter_.predict(log.gyro[0], log.accel[0], 0.002)
     filter_.processContacts(measurements)
     assert np.abs(filter_.covariance() - before).max() > 1e-3
     rivals.gtsam_step(500.0)(next(Stream(log)))
-
-
-def test_the_estimator_without_numba_answers_from_its_own_process() -> None:
-    with latency._elsewhere("gait") as burst:
-        assert burst(1) > 0.0 and burst(2) > 0.0
 
 
 # The report
@@ -216,37 +195,37 @@ def report(monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...] = ()) -> dict[
         return module(name)
 
     monkeypatch.setattr(rivals, "_module", find)
-    monkeypatch.setattr(latency, "_start", lambda **_: (0.5, 2e8))
+    monkeypatch.setattr(latency, "_starts", lambda: [Row("gait.start_s", 0.5, "s"), Row("gait.memory_mb", 200.0, "MB")])
     monkeypatch.setattr(latency, "model_names", lambda: ["gait-0"])
-    return {row.name: row for row in latency.latency_report(seconds=0.01, cold=True)}
+    return {row.name: row for row in latency.latency_report(seconds=0.01)}
 
 
 def test_the_report_names_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("torch", "onnx", "onnxruntime", "gtsam"):
-        pytest.importorskip(name)
+        needs.package(name)
     found = report(monkeypatch)
-    ways = ["numba", "numpy", "torch_eager", "torch_jit", "onnxruntime"] + ["c"] * bool(shutil.which("gcc"))
+    ways = ["core", "torch_eager", "torch_jit", "onnxruntime"]
     expected = {f"gait.{way}.step_us" for way in ways}
-    expected |= {f"gait.{way}.paced_{p}_us" for way in ("numba", "torch_eager", "onnxruntime") for p in ("p50", "p99")}
-    expected |= {"iekf.numba.step_us", "iekf.gtsam.step_us", "iekf-sr.numba.step_us"}
+    expected |= {f"gait.{way}.paced_{p}_us" for way in ("core", "torch_eager", "onnxruntime") for p in ("p50", "p99")}
+    expected |= {"iekf.core.step_us", "iekf.gtsam.step_us", "iekf-sr.core.step_us"}
     expected |= {"gait.torch_eager.ratio", "gait.onnxruntime.ratio", "iekf.gtsam.ratio"}
-    expected |= {"gait.numba.kernel_us", "gait.run.samples_per_second", "gait.memory_mb"}
-    expected |= {"gait.cold_start_s", "gait.warm_start_s", "load_average", "left_out"}
-    assert expected <= set(found) <= expected | {"gait.c.step_us"}
+    expected |= {f"{method}.core.kernel_us" for method in ("gait", "iekf", "iekf-sr")}
+    expected |= {"gait.run.samples_per_second", "gait.memory_mb"}
+    expected |= {"gait.start_s", "load_average", "left_out"}
+    assert set(found) == expected
     for method, rival in (("gait", "torch_eager"), ("gait", "onnxruntime"), ("iekf", "gtsam")):
-        ratio = found[f"{method}.{rival}.step_us"].value / found[f"{method}.numba.step_us"].value  # type: ignore[operator]
+        ratio = found[f"{method}.{rival}.step_us"].value / found[f"{method}.core.step_us"].value  # type: ignore[operator]
         assert found[f"{method}.{rival}.ratio"].value == pytest.approx(ratio)
     assert found["gait.memory_mb"] == Row("gait.memory_mb", 200.0, "MB")
 
 
 def test_rivals_that_are_not_installed_are_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rivals.shutil, "which", lambda _: None)
     found = report(monkeypatch, gone=("torch", "onnxruntime", "gtsam"))
     assert not [name for name in found if "torch" in name or "onnx" in name or "gtsam" in name]
     note = str(found["left_out"].value)
-    for rival in ("gait.torch_eager", "gait.torch_jit", "gait.onnxruntime", "gait.c", "iekf.gtsam"):
+    for rival in ("gait.torch_eager", "gait.torch_jit", "gait.onnxruntime", "iekf.gtsam"):
         assert f"{rival} (" in note
-    assert {"gait.numba.step_us", "gait.numba.paced_p99_us", "gait.numpy.step_us"} <= set(found)
+    assert {"gait.core.step_us", "gait.core.paced_p99_us", "gait.core.kernel_us"} <= set(found)
 
 
 def test_the_section_holds_every_method_and_the_machine() -> None:
@@ -254,11 +233,11 @@ def test_the_section_holds_every_method_and_the_machine() -> None:
 
     assert benchmark.__file__ != latency.__file__
     rows = [
-        Row("gait.numba.step_us", 15.04, "us"), Row("gait.torch_eager.step_us", 1234.5, "us"),
-        Row("gait.numba.paced_p50_us", 40.0, "us"), Row("gait.numba.paced_p99_us", 90.0, "us"),
-        Row("iekf.numba.step_us", 30.0, "us"), Row("iekf.gtsam.step_us", 40.0, "us"),
-        Row("gait.numba.kernel_us", 8.0, "us"), Row("gait.run.samples_per_second", 123456.7, "1/s"),
-        Row("gait.warm_start_s", 1.5, "s"), Row("gait.memory_mb", 200.0, "MB"), Row("load_average", 0.5, "-"),
+        Row("gait.core.step_us", 15.04, "us"), Row("gait.torch_eager.step_us", 1234.5, "us"),
+        Row("gait.core.paced_p50_us", 40.0, "us"), Row("gait.core.paced_p99_us", 90.0, "us"),
+        Row("iekf.core.step_us", 30.0, "us"), Row("iekf.gtsam.step_us", 40.0, "us"),
+        Row("gait.core.kernel_us", 8.0, "us"), Row("gait.run.samples_per_second", 123456.7, "1/s"),
+        Row("gait.start_s", 0.25, "s"), Row("gait.memory_mb", 200.0, "MB"), Row("load_average", 0.5, "-"),
         Row("left_out", "nmn (no weights)", "-"),
     ]  # fmt: skip
     text = benchmark.section(rows)
@@ -266,8 +245,9 @@ def test_the_section_holds_every_method_and_the_machine() -> None:
     assert "| `Estimator.update` | 15.0 | 30.0 |" in text and "| torch, then our filter | 1234 |  |" in text
     assert "| `Estimator.update` | 40.0 | 90.0 |" in text
     words = " ".join(text.split())
-    assert "a sample takes `gait` 8.0 us; with `gait` it does 123,457 samples" in words
-    assert "first state after 1.5 s, and has grown" in words and "load average of 0.5" in words
+    assert "| in C: the loop of `run`, or the exported file | 8.0 |  |" in text
+    assert "does 123,457 samples a second" in words
+    assert "first state after 0.25 s, and has grown" in words and "load average of 0.5" in words
     assert max(map(len, text.splitlines())) <= 120
 
 
@@ -282,25 +262,10 @@ def test_bench_latency_refuses_what_makes_no_sense(capsys: pytest.CaptureFixture
 
 
 def test_bench_latency_prints_rows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latency, "_start", lambda **_: (0.5, 2e8))
+    monkeypatch.setattr(latency, "_starts", lambda: [Row("gait.start_s", 0.5, "s"), Row("gait.memory_mb", 200.0, "MB")])
     assert main(["bench", "latency", "--methods", "iekf-sr", "--seconds-per-rival", "0.01", "--json"]) == 0
     names = [row["name"] for row in json.loads(capsys.readouterr().out)["rows"]]
-    assert names == ["iekf-sr.numba.step_us", "load_average"]
-
-
-def test_warmup_loads_every_method_and_names_the_cache(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["warmup", "--json"]) == 0
-    found = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
-    assert {"estimator", "gait", "iekf", "iekf-sr", "cache"} <= set(found) and "simulator" not in found
-    assert found["cache"] == os.environ["NUMBA_CACHE_DIR"] and any(Path(found["cache"]).iterdir())
-
-
-def test_warmup_has_nothing_to_do_without_numba() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "gait", "warmup"],
-        env={**os.environ, "GAIT_RUNTIME": "numpy"}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.startswith("Nothing to compile") and done.stderr == ""
+    assert names == ["iekf-sr.core.step_us", "iekf-sr.core.kernel_us", "load_average"]
 
 
 @pytest.mark.parametrize("kind", ["gait", "gait-flat", "nmn"])

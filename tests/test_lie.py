@@ -1,5 +1,6 @@
 """Group axioms over random, tiny and near-pi tangents, and equality with gtsam's SE_2(3)."""
 
+import needs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -109,9 +110,9 @@ def test_sek3_left_jacobian_is_the_integrated_adjoint(xi: np.ndarray) -> None:
 
 
 def test_equal_to_gtsam_extended_pose() -> None:
-    gtsam = pytest.importorskip("gtsam", reason="gtsam comes with the dev extra")
+    gtsam = needs.package("gtsam")
     if not hasattr(gtsam, "ExtendedPose32"):
-        pytest.skip("this gtsam has no ExtendedPose32: it needs 4.3 or newer")
+        needs.lacking("gtsam 4.3", "pip install -U gtsam")
     rng = np.random.default_rng(0)
     # gtsam orders rotation, position, velocity, as columns; ours are rotation, then rows in the order given.
     for scale in (1e-9, 1e-4, 0.3, 1.0):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 
@@ -21,8 +22,8 @@ from gait.errors import GaitError
 from gait.health import Health
 from gait.io.ros.odometry import TWIST
 from gait.live import play
-from gait.live.go1 import LOW_STATE, Go1Source
-from gait.live.monitor import Line, Monitor
+from gait.live.go1 import Go1Source, size_of
+from gait.live.monitor import Monitor, StatusLine
 from gait.live.pairing import NS, Arrival
 from gait.live.session import WITHOUT_TARGETS, run_live
 from gait.live.sources import ReplaySource
@@ -73,7 +74,7 @@ class Story:
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """A publisher plays 2 s; another is killed in the middle of a walk; a third goes on; then Ctrl-C."""
-    pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
+    needs.package("cyclonedds")
     from gait.live import idl
     from gait.live.dds import Node
 
@@ -142,7 +143,7 @@ def test_odometry_over_dds_is_that_of_the_offline_run(story: Story, log: Log) ->
 
 
 def test_ros_reads_what_was_sent(story: Story) -> None:
-    typesys = pytest.importorskip("rosbags.typesys", reason="the extra `ros` is not installed")
+    typesys = needs.package("rosbags.typesys")
     store = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
     message = store.deserialize_cdr(story.odometry[-1], "nav_msgs/msg/Odometry")
     (transform,) = store.deserialize_cdr(story.transforms[-1], "tf2_msgs/msg/TFMessage").transforms
@@ -171,7 +172,7 @@ def test_a_publisher_may_die_and_come_back(story: Story) -> None:
 
 
 def test_ctrl_c_leaves_a_recording_of_everything(story: Story) -> None:
-    reader = pytest.importorskip("mcap.reader", reason="the extra `ros` is not installed")
+    reader = needs.package("mcap.reader")
     with story.record.open("rb") as file:
         opened = reader.make_reader(file)
         recorded = [message.data for _, channel, message in opened.iter_messages(topics=["/odom"])]
@@ -184,7 +185,7 @@ def test_ctrl_c_leaves_a_recording_of_everything(story: Story) -> None:
 
 
 def test_a_go2_is_read_with_the_command_before_each_state(log: Log) -> None:
-    pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
+    needs.package("cyclonedds")
     from gait.live.dds import Node
     from gait.live.sources import Go2Source
 
@@ -212,7 +213,7 @@ def test_a_go2_is_read_with_the_command_before_each_state(log: Log) -> None:
 
 
 def test_best_effort_publishers_are_heard(log: Log) -> None:
-    pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
+    needs.package("cyclonedds")
     from cyclonedds.pub import DataWriter
     from cyclonedds.qos import Policy, Qos
     from cyclonedds.topic import Topic
@@ -265,13 +266,13 @@ def test_packets_of_a_go1_give_the_offline_result(log: Log, tmp_path: Path) -> N
     def stop() -> bool:
         return monitor.samples == len(log) or time.monotonic() > deadline
 
-    run_live(source, estimator, [kept], monitor, Line(False), stop)
+    run_live(source, estimator, [kept], monitor, StatusLine(False), stop)
     assert sender.wait(PATIENCE) == 0
     said = source.status()
     source.close()
     assert set(np.diff(kept.stamps)) == {2_000_000}, "ticks have no jitter"
     assert monitor.samples == len(log) and kept.closed, "the kernel keeps all of it until we read"
-    assert "1 packets left out, the last of 5 bytes" in said and str(LOW_STATE.itemsize) in said
+    assert "1 packets left out, the last of 5 bytes" in said and str(size_of("LowState")) in said
 
     def rounded(name: str) -> np.ndarray:
         return getattr(log, name).astype(np.float32).astype(np.float64)
@@ -293,7 +294,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 
 def test_a_log_is_played_and_recorded(log: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reader = pytest.importorskip("mcap.reader", reason="the extra `ros` is not installed")
+    reader = needs.package("mcap.reader")
     short = log.slice(t1=float(log.t[0]) + 0.5)
     short.save(tmp_path / "walk.npz")
     record = tmp_path / "walk.mcap"
@@ -321,7 +322,7 @@ def test_without_commands_it_goes_on_with_weights_that_need_none(log: Log, monke
     robot = Robot.load("go1")
     source, kept, monitor = ReplaySource(log.replace(q_des=None), robot, speed=5.0), Kept(), Monitor()
     source.wants_targets = True
-    run_live(source, Estimator.load(robot), [kept], monitor, Line(False))
+    run_live(source, Estimator.load(robot), [kept], monitor, StatusLine(False))
     assert monitor.notes == [WITHOUT_TARGETS] and 0 < len(kept.states) < len(log)
     assert np.isfinite([state.vel_b for state in kept.states]).all()
     assert not kept.states[-1].health.flags & (Health.NO_MEASUREMENT | Health.STALE_LEG)
@@ -338,7 +339,7 @@ def test_an_error_in_the_middle_still_completes_the_recording(log: Log) -> None:
         def close(self) -> None: ...
 
     with pytest.raises(GaitError, match="disk"):
-        run_live(source, Estimator.load(robot), [kept, Broken()], Monitor(), Line(False))
+        run_live(source, Estimator.load(robot), [kept, Broken()], Monitor(), StatusLine(False))
     assert kept.closed and len(kept.states) == 1
 
 

@@ -2,13 +2,16 @@
 
 import struct
 
+import needs
 import numpy as np
 import pytest
 
 from gait import Robot
 from gait.errors import GaitError
-from gait.live import cdr, go1, play
-from gait.live.sources import UNITREE_JOINTS, dds_name, unitree_order
+from gait.io.ros.definitions import IMU, JOINT_STATE
+from gait.io.ros.messages import UNITREE_JOINTS, FieldReader
+from gait.live import go1, play
+from gait.live.sources import RosSource, UnitreeSamples, dds_name, unitree_order
 from gait.log.sample import Sample
 
 NAMES = ("FR_hip_joint", "a", "longer/name_of_a_joint")
@@ -28,7 +31,7 @@ def sample(seed: int = 0) -> Sample:
 
 @pytest.fixture(scope="module")
 def store():  # type: ignore[no-untyped-def]
-    typesys = pytest.importorskip("rosbags.typesys", reason="the extra `ros` is not installed")
+    typesys = needs.package("rosbags.typesys")
     return typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
 
 
@@ -52,28 +55,37 @@ def ros_imu(store, frame: str):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("little", [True, False])
 def test_an_imu_message_is_read(store, frame: str, little: bool) -> None:  # type: ignore[no-untyped-def]
     data = bytes(store.serialize_cdr(ros_imu(store, frame), "sensor_msgs/msg/Imu", little_endian=little))
-    found = cdr.decode_imu(data)
-    assert found.ns == NS and found.gyro.tolist() == [0.1, 0.2, 0.3] and found.accel.tolist() == [1.0, 2.0, 9.8]
-    assert found.gyro.dtype == np.dtype("float64") and found.gyro.dtype.isnative
+    found, layout = FieldReader(IMU, "imu").read(data)
+    assert layout.stamp(data) == NS
+    assert found["gyro"].tolist() == [0.1, 0.2, 0.3] and found["accel"].tolist() == [1.0, 2.0, 9.8]
+    assert found["gyro"].dtype == np.dtype("float64") and found["gyro"].dtype.isnative
 
 
 @pytest.mark.parametrize("frame", ["", "base", "x" * 13])
 @pytest.mark.parametrize("little", [True, False])
 def test_a_joint_message_is_read_with_whatever_it_has(store, frame: str, little: bool) -> None:  # type: ignore[no-untyped-def]
     t = store.types
-    decoder = cdr.JointDecoder()
+    decoder = FieldReader(JOINT_STATE, "joints")
     for names, effort in ((NAMES, np.arange(3.0)), (NAMES, np.empty(0)), (NAMES[:2], np.ones(2))):
         n = len(names)
         header = t["std_msgs/msg/Header"](t["builtin_interfaces/msg/Time"](*divmod(NS, 10**9)), frame)
         message = t["sensor_msgs/msg/JointState"](header, list(names), np.arange(n) + 0.5, -np.arange(n * 1.0), effort)
-        found = decoder(bytes(store.serialize_cdr(message, "sensor_msgs/msg/JointState", little_endian=little)))
-        assert (found.ns, found.names) == (NS, names) and found.q.tolist() == message.position.tolist()
-        assert found.dq is not None and found.dq.tolist() == message.velocity.tolist()
-        assert (
-            (found.tau is None)
-            if not len(effort)
-            else (found.tau is not None and found.tau.tolist() == effort.tolist())
-        )
+        data = bytes(store.serialize_cdr(message, "sensor_msgs/msg/JointState", little_endian=little))
+        found, layout = decoder.read(data)
+        assert (layout.stamp(data), layout.texts["name"]) == (NS, names)
+        assert found["q"].tolist() == message.position.tolist() and found["dq"].tolist() == message.velocity.tolist()
+        assert found["tau"].tolist() == effort.tolist()
+        assert decoder.layout(data) is layout, "the layout of a shape is found once"
+
+
+@pytest.mark.parametrize("little", [True, False])
+def test_messages_of_xcdr2_are_aligned_to_four(store, little: bool) -> None:  # type: ignore[no-untyped-def]
+    order, name = ("<" if little else ">"), b"a\0"
+    data = struct.pack(f"{order}iII4s", 5, 6, 1, b"\0\0\0\0") + struct.pack(f"{order}II4s", 1, 2, name + b"\0\0")
+    # Numbers begin right behind their count, at a multiple of four that is none of eight.
+    data += struct.pack(f"{order}Id", 1, 0.5) + struct.pack(f"{order}II", 0, 0)
+    found, layout = FieldReader(JOINT_STATE, "joints").read(bytes([0, 7 if little else 6, 0, 0]) + data)
+    assert layout.texts["name"] == ("a",) and found["q"].tolist() == [0.5]
 
 
 def test_what_a_played_log_sends_is_what_ros_would_send(store) -> None:  # type: ignore[no-untyped-def]
@@ -89,12 +101,45 @@ def test_what_a_played_log_sends_is_what_ros_would_send(store) -> None:  # type:
         assert message.name == list(NAMES) and len(message.velocity) == (3 if len(values) > 1 else 0)
 
 
+class Network:
+    """A node whose topics hold what a test puts there."""
+
+    domain = 0
+
+    def __init__(self, **topics: bytes) -> None:
+        self.topics = topics
+
+    def reader(self, topic: str, kind: object) -> "Network.Topic":
+        return self.Topic(topic, [(self.topics[topic], NS)])
+
+    def wait(self, timeout: float) -> None:
+        """Nothing to wait for."""
+
+    class Topic:
+        def __init__(self, topic: str, messages: list[tuple[bytes, int]]) -> None:
+            self.topic, self.messages, self.count = topic, messages, len(messages)
+
+        def take(self, most: int = 0) -> list[tuple[bytes, int]]:
+            return self.messages
+
+
 def test_what_is_no_message_is_refused_in_a_sentence() -> None:
-    with pytest.raises(GaitError, match="plain CDR"):
-        cdr.decode_imu(b"\x00\x03\x00\x00" + bytes(400))
-    data = play.encode_joints(NS, NAMES, np.zeros(2), np.zeros(2))
-    with pytest.raises(GaitError, match="3 names but 2 positions"):
-        cdr.JointDecoder()(data)
+    pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
+    from gait.live.sources import Topics
+
+    imu, robot = play.encode_imu(NS, np.zeros(3), np.zeros(3)), Robot.load("go1")
+
+    def refused(imu: bytes, joints: bytes, words: str) -> None:
+        source = RosSource(Network(imu=imu, joints=joints), robot, Topics("imu", "joints"))  # type: ignore[arg-type]
+        with pytest.raises(GaitError, match=words):
+            source.poll(0.0)
+
+    good = play.encode_joints(NS, robot.joint_names, np.zeros(12), np.zeros(12))
+    refused(b"\x00\x03\x00\x00" + imu[4:], good, "cannot be read as sensor_msgs/msg/Imu: it is not in plain CDR")
+    refused(imu[:-8], good, "cannot be read as sensor_msgs/msg/Imu: the message is too short")
+    refused(imu + imu, good, "another version of sensor_msgs/msg/Imu")
+    refused(imu, play.encode_joints(NS, NAMES, np.zeros(2), np.zeros(2)), "3 names but 2 positions")
+    refused(imu, play.encode_joints(NS, robot.joint_names, np.zeros(12)), "joints has no velocities")
 
 
 def test_topics_of_ros_have_another_name_in_dds() -> None:
@@ -105,11 +150,11 @@ def test_topics_of_ros_have_another_name_in_dds() -> None:
 
 
 def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
-    pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
+    needs.package("cyclonedds")
     from gait.live import idl
 
-    row = sample()
-    data = play.encode_low_state(row, 77)
+    row, samples = sample(), UnitreeSamples("unitree_go", Robot.load("go2"))
+    data = play.encode_state("unitree_go", row, 77)
     message = idl.LowState.__idl__.deserialize(data)
     assert idl.LowState.__idl__.serialize(message, use_version_2=False) == data, "every byte has its place"
     assert message.imu_state.gyroscope == pytest.approx(row.gyro) and message.motor_state[11].tau_est == row.tau[11]
@@ -119,35 +164,35 @@ def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
         motor.q += 1.0 if i == 3 else 0.0
     assert message.tick == 77
     message.tick, message.imu_state.rpy = 78, [9.0, 9.0, 9.0]
-    found = cdr.decode_low_state(idl.LowState.__idl__.serialize(message, use_version_2=False))
-    assert np.allclose(found.q, row.q + (np.arange(12) == 3)) and np.array_equal(found.dq, row.dq)
-    assert np.array_equal(found.tau, row.tau) and np.array_equal(found.gyro, row.gyro)
-    assert np.array_equal(found.accel, row.accel) and found.tick == 78
+    found = samples.state(idl.LowState.__idl__.serialize(message, use_version_2=False))
+    assert np.allclose(found["q"], row.q + (np.arange(12) == 3)) and np.array_equal(found["dq"], row.dq)
+    assert np.array_equal(found["tau"], row.tau) and np.array_equal(found["gyro"], row.gyro)
+    assert np.array_equal(found["accel"], row.accel) and found["tick"] == 78
 
-    data = play.encode_low_cmd(row.q_des)
+    data = play.encode_command("unitree_go", row.q_des)
     command = idl.LowCmd.__idl__.deserialize(data)
     assert idl.LowCmd.__idl__.serialize(command, use_version_2=False) == data
     command.motor_cmd[5].q, command.motor_cmd[6].kp, command.motor_cmd[6].mode = 2.146e9, 60.0, 10
-    found_targets = cdr.decode_low_cmd(idl.LowCmd.__idl__.serialize(command, use_version_2=False))
+    found_targets = samples.target(idl.LowCmd.__idl__.serialize(command, use_version_2=False))
     assert np.isnan(found_targets[5]) and np.array_equal(np.delete(found_targets, 5), np.delete(row.q_des, 5))
 
 
 def test_the_structs_of_a_go1_have_the_places_that_its_header_gives() -> None:
     # The same fields once more, as C would pack them.
     state = "<2sBB2I2IH" + "4f3f3f3fb" + "BfffffffbII" * 20 + "BBBBiH2b2b10H" + "4h4h" + "I40sII"
-    assert struct.calcsize(state) == go1.LOW_STATE.itemsize == 937
+    assert struct.calcsize(state) == go1.size_of("LowState") == 937
     command = "<2sBB2I2IH" + "BfffffIII" * 20 + "B3s" + "40sII"
-    assert struct.calcsize(command) == go1.LOW_CMD.itemsize == 734
-    row = sample()
-    data = play.encode_go1_state(row, 12345)
+    assert struct.calcsize(command) == go1.size_of("LowCmd") == 734
+    row, samples = sample(), UnitreeSamples(go1.SDK, Robot.load("go1"), packed=True)
+    data = play.encode_state(go1.SDK, row, 12345)
     values = struct.unpack(state, data)
     assert values[12:15] == pytest.approx(row.gyro) and values[8 + 14 + 11 * 2 + 1] == pytest.approx(row.q[2])
-    tick, found = go1.decode_state(data)
-    assert tick == 12345
+    found = samples.state(data)
+    assert found["tick"] == 12345
     for name in ("gyro", "accel", "q", "dq", "tau"):
-        assert np.array_equal(getattr(found, name), getattr(row, name)), name
-    assert np.array_equal(go1.decode_command(play.encode_go1_command(row.q_des)), row.q_des)
-    assert np.isnan(go1.decode_command(play.encode_go1_command(np.full(12, 2.146e9)))).all()
+        assert np.array_equal(found[name], getattr(row, name)), name
+    assert np.array_equal(samples.target(play.encode_command(go1.SDK, row.q_des)), row.q_des)
+    assert np.isnan(samples.target(play.encode_command(go1.SDK, np.full(12, 2.146e9)))).all()
 
 
 def test_motors_are_matched_to_joints_by_name() -> None:

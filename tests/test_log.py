@@ -2,10 +2,12 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 import re
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,8 +16,8 @@ from log_samples import log_arrays, make_log, make_trajectory, unit_quaternions
 
 import gait
 from gait import GaitError, Log, Robot, Trajectory, quaternions
-from gait.log.fields import LOG_FIELDS, TRAJECTORY_FIELDS
-from gait.noise import ImuNoise
+from gait.log.fields import LOG_FIELDS, TRAJECTORY_FIELDS, body_fields, joint_fields, sensor_fields
+from gait.log.imu_noise import ImuNoise
 
 DOCS = Path(__file__).parent.parent / "docs" / "log.md"
 
@@ -46,6 +48,23 @@ def test_arrays_are_contiguous_float64_and_read_only() -> None:
         log.q[0, 0] = 1.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         log.q = log.dq  # type: ignore[misc]
+
+
+def test_everything_follows_the_table_of_fields() -> None:
+    names = [field.name for field in LOG_FIELDS]
+    assert list(Log.__annotations__)[4 : 4 + len(names) - 1] == names[1:], "attributes for type checkers"
+    assert gait.Sample._fields == ("t", *(field.name for field in sensor_fields()))
+    needed = [field.required for field in sensor_fields()]
+    assert needed == sorted(needed, reverse=True), "those that are required come first, as positional arguments must"
+    assert [field.name for field in joint_fields()] == ["q", "dq", "q_des", "tau"]
+    assert {field.name for field in body_fields()} == {"gyro", "accel", "pos_w", "quat_wb_wxyz", "vel_w"}
+    for kind, fields in ((Log, LOG_FIELDS), (Trajectory, TRAJECTORY_FIELDS)):
+        parameters = inspect.signature(kind).parameters
+        assert list(parameters)[: len(fields)] == [field.name for field in fields], "what help shows"
+        assert all((parameters[field.name].default is None) != field.required for field in fields)
+    log = make_log()
+    for field in LOG_FIELDS:
+        assert log.need(field.name)[0].size == field.size(joints=12, legs=4) == len(field.columns(log.labels))
 
 
 def test_the_callers_arrays_stay_the_callers() -> None:
@@ -290,7 +309,8 @@ def test_resample_refuses_gaps_and_nonsense() -> None:
 
 def test_imu_noise_has_the_asked_size_and_a_seed_repeats_it() -> None:
     log = make_log(20000)
-    noise = ImuNoise(gyro_std=0.01, accel_std=0.2, gyro_bias=(0.1, -0.2, 0.3), accel_bias_std=0.5)
+    dt = 1.0 / log.rate
+    noise = ImuNoise(gyro_noise=0.01 * dt**0.5, accel_noise=0.2 * dt**0.5, gyro_offset=(0.1, -0.2, 0.3), accel_bias=0.5)
     noisy = log.with_imu_noise(noise, seed=4)
     gyro, accel = noisy.gyro - log.gyro, noisy.accel - log.accel
     np.testing.assert_allclose(gyro.std(axis=0), 0.01, rtol=0.03)
@@ -301,7 +321,7 @@ def test_imu_noise_has_the_asked_size_and_a_seed_repeats_it() -> None:
     assert np.ptp(biases[1], axis=0).max() == 0.0 and np.abs(biases[1]).max() > 0.01
     assert log.with_imu_noise(noise, seed=4) == noisy
     assert log.with_imu_noise(noise, seed=5) != noisy
-    louder = log.with_imu_noise(dataclasses.replace(noise, accel_std=1.0), seed=4)
+    louder = log.with_imu_noise(dataclasses.replace(noise, accel_noise=1.0), seed=4)
     np.testing.assert_array_equal(louder.gyro, noisy.gyro)
     np.testing.assert_array_equal(noisy.q, log.q)
     assert log.with_imu_noise(ImuNoise(), seed=1) == log
@@ -317,7 +337,7 @@ def test_bias_walk_grows_with_the_square_root_of_time() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"gyro_std": -1.0}, {"accel_std": np.nan}, {"gyro_bias": (1.0, 2.0)}, {"accel_bias": (1.0, 2.0, np.inf)}],
+    [{"gyro_noise": -1.0}, {"accel_noise": np.nan}, {"gyro_offset": (1.0, 2.0)}, {"accel_offset": (1.0, 2.0, np.inf)}],
 )
 def test_imu_noise_refuses_nonsense(wrong: dict) -> None:
     with pytest.raises(GaitError, match=f"ImuNoise {next(iter(wrong))} is"):
@@ -338,7 +358,7 @@ def test_rotate_equals_matrices() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(-16, 0), st.floats(0, 1))
 def test_slerp_equals_gtsam(seed: int, magnitude: float, part: float) -> None:
-    gtsam = pytest.importorskip("gtsam", reason="gtsam comes with the dev extra")
+    gtsam = needs.package("gtsam")
     rng = np.random.default_rng(seed)
     start = unit_quaternions(rng, 1)
     # From nearly equal to nearly opposite rotations, and with either sign of the quaternion.

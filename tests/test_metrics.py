@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -34,7 +35,7 @@ class Evo:
     """The independent implementation, reading the TUM files that we write."""
 
     def __init__(self, folder: Path, truth: Trajectory, estimate: Trajectory) -> None:
-        pytest.importorskip("evo", reason="evo comes with the dev extra")
+        needs.package("evo")
         from evo.core import metrics
         from evo.tools import file_interface
 
@@ -116,7 +117,7 @@ def test_distance_windows_of_a_robot_that_pauses_equal_evo(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("seed", range(4))
 def test_yaw_alignment_is_what_brute_force_finds(seed: int) -> None:
-    optimize = pytest.importorskip("scipy.optimize", reason="scipy comes with evo in the dev extra")
+    optimize = needs.package("scipy.optimize")
     truth = walk(clock(20.0, 20.0), seed)
     estimate = moved(spoil(truth, seed + 10), turn_z(1.3 * seed - 2.0), np.array([3.0, -1.0, 0.5]))
 

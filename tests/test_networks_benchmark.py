@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import needs
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="torch comes with the train extra")
-pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
-pytest.importorskip("daqp", reason="daqp comes with the sim extra")
+pytest.importorskip("torch", reason=needs.extra("torch"))
+pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
+pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -29,7 +30,7 @@ from gait.errors import GaitError
 from gait.nets import Model
 from gait.sim.terrain import TERRAINS
 from gait.train.config import TrainConfig
-from gait.train.validate import Score
+from gait.train.validate import VelocityScore
 
 
 def trained(kind: str = "gait", gaits: tuple[str, ...] = ("trot",), data: str = "a", **values: Any) -> Model:
@@ -39,9 +40,9 @@ def trained(kind: str = "gait", gaits: tuple[str, ...] = ("trot",), data: str = 
     return replace(random_model(kind, targets=config.targets), training=config.as_dict(), data=collections)
 
 
-def scored(error: float) -> Score:
+def scored(error: float) -> VelocityScore:
     """The same error along x on every walk."""
-    return Score(np.array([error, 0.0, 0.0]), (0.683, 0.954), 0.0, np.ones(3), 1)
+    return VelocityScore(np.array([error, 0.0, 0.0]), (0.683, 0.954), 0.0, np.ones(3), 1)
 
 
 def entry(seed: int, validation: float, error: float = 0.1) -> Entry:

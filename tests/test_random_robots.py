@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 import yaml
@@ -13,7 +14,7 @@ import yaml
 from gait import GaitError, Log, Robot, quaternions
 from gait.cli import main
 
-pytest.importorskip("mujoco")
+pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 
 from gait.sim.collect import CollectConfig, collect, draw_episode, episode_robot
 from gait.sim.episode import run_episode

@@ -1,5 +1,6 @@
 """The report: one file, offline, escaped, sortable, interactive, and readable on a phone; tried in a real browser."""
 
+import base64
 import json
 import re
 from collections.abc import Iterator
@@ -7,16 +8,17 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
-from browser import EXECUTABLE, Browser
+from browser import Browser
 
 from gait.errors import GaitError
 from gait.report.chart import Chart, Panel, Series, Shade
 from gait.report.html import report, write_report
-from gait.report.plots import numbers, plot
-from gait.report.rows import Row
-from gait.report.table import Cell, Line, Table
+from gait.report.plots import plot
+from gait.report.table import Cell, Table, TableLine
+from gait.rows import Row
 
 EVIL = '<script>alert("x")</script> & <b>'
 T = np.linspace(0.0, 10.0, 200)
@@ -24,9 +26,9 @@ METHODS = ("gait", "nmn", "iekf")
 
 
 def make_table() -> Table:
-    def line(name: str, *means: float) -> Line:
+    def line(name: str, *means: float) -> TableLine:
         cells = {m: Cell(mean, 0.01, 0.5) for m, mean in zip(METHODS, means, strict=False)}
-        return Line((name, "full"), (name, "full"), "m/s", cells)
+        return TableLine((name, "full"), cells, "m/s")
 
     lines = (line("rubber", 0.3, 0.1, 0.2), line("debris", 0.15, 0.9, 0.25), line("slippery", 0.05, 0.2))
     return Table("table1", f"Table I {EVIL}", f"Note {EVIL}", ("terrain", "split"), METHODS, lines)
@@ -53,7 +55,7 @@ def make_charts() -> list[Chart]:
     )
     ways = tuple(Series(m, np.cos(T) * (1 + 0.1 * i), np.sin(T)) for i, m in enumerate(("truth", *METHODS)))
     above = Chart("above", "From above", "", (Panel(ways, "x (m)", "y (m)", equal=True, title="rubber"),) * 2, 2, False)
-    bars = Series("time", METHODS, np.array([20.0, 80.0, 40.0]), "bar", spread=np.ones(3))
+    bars = Series("time", METHODS, np.array([20.0, 80.0, 40.0]), "bar")
     x = np.geomspace(1e-3, 1.0, 9)
     log = Panel(
         (Series("gait", x, 2 * x), Series("honest", x, x, dashed=True)),
@@ -148,16 +150,31 @@ def test_equal_input_gives_an_equal_file(tmp_path: Path) -> None:
 # Plots as data
 
 
-def test_numbers_are_short_and_what_is_none_is_null() -> None:
-    values = np.array([1.23456789, -0.000123456789, 59.9987654, 0.0, 3.0, 1234567.0, np.nan, np.inf])
-    assert numbers(values) == [1.2346, -0.00012346, 59.999, 0, 3, 1234600, None, None]
-    json.dumps([plot(chart) for chart in make_charts()], allow_nan=False)
+def test_plots_are_strict_json_and_numbers_are_in_single_precision() -> None:
+    text = json.dumps([plot(chart) for chart in make_charts()], allow_nan=False)
+    assert {array["dtype"] for array in arrays(json.loads(text))} == {"f4"}
+    y = np.array([1.23456789, -0.000123456789, np.nan, 1234567.0])
+    chart = Chart("c", "c", "", (Panel((Series("a", np.arange(4.0), y),), "x", "y"),))
+    np.testing.assert_array_equal(decoded(plot(chart)["data"][0]["y"]), y.astype(np.float32))
+
+
+def arrays(tree: object) -> Iterator[dict[str, str]]:
+    """Every typed array in a plot."""
+    if isinstance(tree, dict) and "bdata" in tree:
+        yield tree
+    elif isinstance(tree, dict | list):
+        for one in tree.values() if isinstance(tree, dict) else tree:
+            yield from arrays(one)
+
+
+def decoded(array: dict[str, str]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(array["bdata"]), dtype=array["dtype"])
 
 
 def test_one_name_in_the_legend_stands_for_all_panels() -> None:
-    data = plot(make_charts()[0])["data"]
+    made = plot(make_charts()[0])
     for name in ("truth", *METHODS, "flight"):
-        mine = [trace for trace in data if trace["name"] == name]
+        mine = [one for one in (*made["data"], *made["wide"]["shapes"]) if one.get("name") == name]
         assert len(mine) >= 3 and len({trace["legendgroup"] for trace in mine}) == 1
         assert sum(trace["showlegend"] for trace in mine) == 1
 
@@ -174,19 +191,18 @@ def test_panels_zoom_together_only_if_they_share_their_axis() -> None:
 def test_shades_last_until_the_first_sample_outside() -> None:
     shade = Shade("on", np.arange(6.0), np.array([False, True, True, False, False, True]))
     chart = Chart("c", "c", "", (Panel((Series("a", np.arange(6.0), np.ones(6)),), "x", "y", (shade,)),))
-    assert plot(chart)["data"][0]["x"] == [1, 1, 3, 3, None, 5, 5, 5, 5, None]
+    assert [(box["x0"], box["x1"]) for box in plot(chart)["narrow"]["shapes"]] == [(1, 3), (5, 5)]
 
 
 def test_a_band_has_a_hole_where_the_line_has() -> None:
     y = np.array([1.0, 2.0, np.nan, 4.0, 5.0])
     chart = Chart("c", "c", "", (Panel((Series("a", np.arange(5.0), y, spread=np.ones(5)),), "x", "y"),))
-    band = plot(chart)["data"][0]
-    assert band["y"] == [2, 3, 1, 0, None, 5, 6, 4, 3, None] and band["x"] == [0, 1, 1, 0, None, 3, 4, 4, 3, None]
+    band, nan = plot(chart)["data"][0], np.nan
+    np.testing.assert_array_equal(decoded(band["x"]), [0, 1, 1, 0, nan, 3, 4, 4, 3, nan])
+    np.testing.assert_array_equal(decoded(band["y"]), [2, 3, 1, 0, nan, 5, 6, 4, 3, nan])
 
 
 # In a browser
-
-needs_browser = pytest.mark.skipif(EXECUTABLE is None, reason="no chromium here: the page is not tried in a browser")
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +226,7 @@ def show(browser: Browser, page: Path, width: int = 1200, dark: bool = False) ->
     browser.until("[...document.querySelectorAll('.plot')].every((box) => box.querySelector('.main-svg .ytick'))")
 
 
-@needs_browser
+@needs.chromium
 def test_it_opens_without_errors_or_requests_and_draws_every_plot(browser: Browser, page: Path) -> None:
     browser.requests.clear()
     show(browser, page)
@@ -226,7 +242,7 @@ def test_it_opens_without_errors_or_requests_and_draws_every_plot(browser: Brows
     assert browser.eval("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-@needs_browser
+@needs.chromium
 def test_a_click_on_a_head_sorts(browser: Browser, page: Path) -> None:
     show(browser, page)
 
@@ -245,7 +261,7 @@ def test_a_click_on_a_head_sorts(browser: Browser, page: Path) -> None:
     assert browser.eval("document.querySelectorAll('thead th')[4].getAttribute('aria-sort')") == "descending"
 
 
-@needs_browser
+@needs.chromium
 def test_a_click_in_the_legend_hides_a_method_in_all_panels_and_zoom_is_shared(browser: Browser, page: Path) -> None:
     show(browser, page)
     box = "document.getElementById('plot-velocity')"
@@ -264,7 +280,7 @@ def test_a_click_in_the_legend_hides_a_method_in_all_panels_and_zoom_is_shared(b
     assert browser.problems == []
 
 
-@needs_browser
+@needs.chromium
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, page: Path, dark: bool) -> None:
     show(browser, page, 390, dark)
@@ -284,7 +300,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, page: Pat
     assert browser.problems == []
 
 
-@needs_browser
+@needs.chromium
 def test_the_reader_may_turn_the_lights_off_and_the_window_round(browser: Browser, page: Path) -> None:
     show(browser, page)
     box = "document.getElementById('plot-above')"

@@ -3,6 +3,7 @@
 import sysconfig
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 import yaml
@@ -18,10 +19,10 @@ class PinocchioGo1:
     """The independent implementation: Pinocchio on the published URDF, addressed by name."""
 
     def __init__(self) -> None:
-        self.pin = pytest.importorskip("pinocchio", reason="Pinocchio comes with the dev extra")
+        self.pin = needs.package("pinocchio")
         urdf = SHARE / "go1_description/urdf/go1.urdf"
         if not urdf.is_file():
-            pytest.skip("the Go1 URDF comes with example-robot-data in the dev extra")
+            needs.lacking("example-robot-data", "pip install -e '.[dev]'")
         self.model = self.pin.buildModelFromUrdf(str(urdf))
         self.data = self.model.createData()
 

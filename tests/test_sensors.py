@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from gait import GaitError, Log, Robot, lie, quaternions
+from gait.log.imu_noise import ImuNoise
 from gait.sim.commands import Command
 from gait.sim.episode import EpisodeConfig, Simulation
+from gait.sim.mismatch import TWIN, body_of, sensors_of
 from gait.sim.sensing import GRAVITY, SAMPLE_DT, STRIDE
-from gait.sim.sensors import ImuConfig, JointConfig, SensorConfig, SensorStream, sense
-from gait.sim.twin import TWIN, body_of, sensors_of
+from gait.sim.sensors import JointConfig, SensorConfig, SensorStream, sense
 
 EXACT = SensorConfig()
 BAD = SensorConfig(
-    imu=ImuConfig(2e-4, 2e-3, 0.01, 0.1, 1e-4, 1e-3, 3.0, 30.0, (0.01, 0.0, -0.01), delay=1),
+    imu=ImuNoise(2e-4, 2e-3, 0.01, 0.1, 1e-4, 1e-3, 3.0, 30.0, (0.01, 0.0, -0.01), delay=1),
     joints=JointConfig((0.01,) * 12, (1e-4, 1e-4, 1e-4), 80.0, 0.004, 0.05, 0.02, delay=2),
     foot_force=False,
 )
@@ -153,7 +154,7 @@ def test_imu_reads_in_its_own_axes(go1: Robot, raw: SimpleNamespace) -> None:
     """A chip that is mounted askew, by design or by mistake, reads the same vectors in turned axes."""
     straight, turn = sense(raw, go1, EXACT, rng()), np.array([1.0, 2.0, -0.5])
     turned = replace(go1, imu_quat_wxyz=lie.quat_from_rotation(lie.so3_exp(turn)))
-    mistaken = SensorConfig(imu=ImuConfig(mounting=tuple(turn)))
+    mistaken = SensorConfig(imu=ImuNoise(mounting=tuple(turn)))
     for log in (sense(raw, turned, EXACT, rng()), sense(raw, go1, mistaken, rng())):
         assert np.allclose(log.accel @ lie.so3_exp(turn).T, straight.accel, atol=1e-9)
         assert np.allclose(log.gyro @ lie.so3_exp(turn).T, straight.gyro, atol=1e-9)
@@ -184,12 +185,12 @@ def test_stream_and_whole_episode_agree_to_the_last_bit(go1: Robot, raw: SimpleN
 def test_noise_bias_and_walk_have_the_configured_size(go1: Robot, long_raw: SimpleNamespace) -> None:
     raw = long_raw
     exact = sense(raw, go1, EXACT, rng())
-    white = sense(raw, go1, SensorConfig(imu=ImuConfig(gyro_noise=2e-4, accel_noise=2e-3)), rng())
+    white = sense(raw, go1, SensorConfig(imu=ImuNoise(gyro_noise=2e-4, accel_noise=2e-3)), rng())
     root = math.sqrt(500.0)
     assert (white.gyro - exact.gyro).std(axis=0) == pytest.approx([2e-4 * root] * 3, rel=0.03)
     assert (white.accel - exact.accel).std(axis=0) == pytest.approx([2e-3 * root] * 3, rel=0.03)
     assert np.array_equal(white.q, exact.q) and np.array_equal(white.dq, exact.dq)
-    config = SensorConfig(imu=ImuConfig(gyro_bias=0.01, accel_bias=0.1))
+    config = SensorConfig(imu=ImuNoise(gyro_bias=0.01, accel_bias=0.1))
     short = synthetic(0.02)
     none = sense(short, go1, EXACT, rng())
     draws = [sense(short, go1, config, rng(seed)) for seed in range(300)]
@@ -197,14 +198,29 @@ def test_noise_bias_and_walk_have_the_configured_size(go1: Robot, long_raw: Simp
     accel = np.array([log.accel - none.accel for log in draws])
     assert np.ptp(gyro, axis=1).max() < 1e-12 and np.ptp(accel, axis=1).max() < 1e-12
     assert gyro[:, 0].std() == pytest.approx(0.01, rel=0.1) and accel[:, 0].std() == pytest.approx(0.1, rel=0.1)
-    walk = sense(raw, go1, SensorConfig(imu=ImuConfig(gyro_walk=1e-3, accel_walk=1e-2)), rng())
+    walk = sense(raw, go1, SensorConfig(imu=ImuNoise(gyro_walk=1e-3, accel_walk=1e-2)), rng())
     steps = np.diff(walk.gyro - exact.gyro, axis=0)
     assert steps.std() == pytest.approx(1e-3 * math.sqrt(SAMPLE_DT), rel=0.02)
     assert np.diff(walk.accel - exact.accel, axis=0).std() == pytest.approx(1e-2 * math.sqrt(SAMPLE_DT), rel=0.02)
 
 
+def test_a_recording_gets_the_errors_that_the_simulator_applies(go1: Robot, long_raw: SimpleNamespace) -> None:
+    """`Log.with_imu_noise` against the sensors' own step: exact errors alike, random ones in their size."""
+    exact = sense(long_raw, go1, EXACT, rng())
+    skewed = {"mounting": (0.01, 0.0, -0.02), "gyro_range": 3.0, "accel_range": 30.0, "gyro_offset": (0.1, 0.0, -0.2)}
+    noise = ImuNoise(**skewed, delay=2)
+    ours, theirs = exact.with_imu_noise(noise, 0), sense(long_raw, go1, SensorConfig(imu=noise), rng())
+    np.testing.assert_allclose(ours.gyro, theirs.gyro, atol=1e-9)
+    np.testing.assert_allclose(ours.accel, theirs.accel, atol=1e-9)
+    noise = ImuNoise(gyro_noise=2e-4, accel_noise=2e-3, gyro_walk=1e-3, accel_walk=1e-2)
+    ours, theirs = exact.with_imu_noise(noise, 0), sense(long_raw, go1, SensorConfig(imu=noise), rng())
+    for name in ("gyro", "accel"):
+        sizes = [np.diff(getattr(log, name) - getattr(exact, name), axis=0).std() for log in (ours, theirs)]
+        assert sizes[0] == pytest.approx(sizes[1], rel=0.03), name
+
+
 def test_readings_saturate_in_the_axes_of_the_chip(go1: Robot, raw: SimpleNamespace) -> None:
-    log = sense(raw, go1, SensorConfig(imu=ImuConfig(gyro_range=1.0, accel_range=8.0)), rng())
+    log = sense(raw, go1, SensorConfig(imu=ImuNoise(gyro_range=1.0, accel_range=8.0)), rng())
     assert np.abs(log.gyro).max() == 1.0 and np.abs(log.accel).max() == 8.0
 
 
@@ -222,7 +238,7 @@ def test_encoders_shift_round_and_lag(go1: Robot, raw: SimpleNamespace) -> None:
 
 
 def test_imu_delay_shifts_the_imu_only(go1: Robot, raw: SimpleNamespace) -> None:
-    exact, late = sense(raw, go1, EXACT, rng()), sense(raw, go1, SensorConfig(imu=ImuConfig(delay=1)), rng())
+    exact, late = sense(raw, go1, EXACT, rng()), sense(raw, go1, SensorConfig(imu=ImuNoise(delay=1)), rng())
     assert np.array_equal(late.gyro[1:], exact.gyro[:-1]) and np.array_equal(late.accel[1:], exact.accel[:-1])
     assert np.array_equal(late.q, exact.q)
 
@@ -256,7 +272,7 @@ def test_bad_configs_are_one_sentence(go1: Robot, raw: SimpleNamespace) -> None:
     with pytest.raises(GaitError, match="2 numbers but go1 has 12 joints"):
         sense(raw, go1, SensorConfig(joints=JointConfig(offset=(0.1, 0.2))), rng())
     with pytest.raises(GaitError, match="delay must be zero or more"):
-        sense(raw, go1, SensorConfig(imu=ImuConfig(delay=-1)), rng())
+        sense(raw, go1, SensorConfig(joints=JointConfig(delay=-1)), rng())
     with pytest.raises(GaitError, match="too short"):
         sense(SimpleNamespace(**{key: value[:3] for key, value in vars(raw).items()}), go1, EXACT, rng())
 

@@ -227,7 +227,7 @@ def test_the_normaliser_is_shared_by_legs_and_leaves_gravity_out() -> None:
 
 
 def test_validation_episodes_never_train(collection: Path) -> None:
-    data = DataSet.open(tiny(collection, validation_share=0.3), architecture_of({"kind": "gait"}))
+    data = DataSet(tiny(collection, validation_share=0.3), architecture_of({"kind": "gait"}))
     assert len(data.training) == 6 and len(data.validation) == 2
     joints = {episode.features[:, 6:].tobytes() for episode in data.training}
     assert len(joints) == 6
@@ -260,20 +260,20 @@ def test_noisy_and_benchmark_collections_are_refused(tmp_path: Path) -> None:
     architecture = architecture_of({"kind": "gait"})
     noisy_one = write_collection(tmp_path / "noisy", "training", 2)
     with pytest.raises(GaitError, match="noisy already"):
-        DataSet.open(tiny(noisy_one), architecture)
-    assert DataSet.open(tiny(noisy_one, gyro_noise=0.0, accel_noise=0.0), architecture).batch(0)
+        DataSet(tiny(noisy_one), architecture)
+    assert DataSet(tiny(noisy_one, gyro_noise=0.0, accel_noise=0.0), architecture).batch(0)
     with pytest.raises(GaitError, match="must not enter a training"):
-        DataSet.open(tiny(write_collection(tmp_path / "twin", "twin", 2)), architecture)
+        DataSet(tiny(write_collection(tmp_path / "twin", "twin", 2)), architecture)
     with pytest.raises(GaitError, match="no training episode of 1000 steps"):
-        DataSet.open(tiny(noisy_one, gyro_noise=0.0, accel_noise=0.0, steps=1000), architecture)
+        DataSet(tiny(noisy_one, gyro_noise=0.0, accel_noise=0.0, steps=1000), architecture)
     with pytest.raises(GaitError, match="not a collection"):
-        DataSet.open(tiny(tmp_path), architecture)
+        DataSet(tiny(tmp_path), architecture)
 
 
 def test_folders_get_equal_shares(collection: Path, tmp_path: Path) -> None:
     small = write_collection(tmp_path / "small", episodes=2)
     config = tiny(collection, data=(str(collection), str(small)), sequences=6)
-    data = DataSet.open(config, architecture_of({"kind": "gait"}))
+    data = DataSet(config, architecture_of({"kind": "gait"}))
     of_small = {row[6:].tobytes() for episode in data.folders[1] for row in episode.features}
     assert [x[0, 6:].tobytes() in of_small for x in data.batch(0).features][1::2] == [True, True, True]
 

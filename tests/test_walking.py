@@ -3,6 +3,7 @@
 from dataclasses import fields, replace
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 import yaml
@@ -10,8 +11,8 @@ import yaml
 from gait import GaitError, Robot
 from gait import robot as robots
 
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
-pytest.importorskip("daqp", reason="daqp comes with the sim extra")
+mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
+pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
 from gait.sim.commands import Command, Push  # noqa: E402
 from gait.sim.episode import EpisodeConfig, RawEpisode, randomise, run_episode  # noqa: E402

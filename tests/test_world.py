@@ -1,14 +1,16 @@
 """The MuJoCo model against the robot's YAML, MuJoCo's conventions, and how feet meet the ground."""
 
+import needs
 import numpy as np
 import pytest
 
 from gait import GaitError, Robot
 
-mujoco = pytest.importorskip("mujoco", reason="MuJoCo comes with the sim extra")
+mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 
+from gait.sim.settings import EpisodeConfig  # noqa: E402
 from gait.sim.terrain import TERRAINS, Surface, find_terrain, ground_geom  # noqa: E402
-from gait.sim.world import Build, build_model, contact_solref, scaled_robot, stand_state  # noqa: E402
+from gait.sim.world import build_model, contact_solref, scaled_robot, stand_state  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,7 @@ def go1() -> Robot:
 
 @pytest.fixture(scope="module")
 def model(go1: Robot):
-    return build_model(go1, Build())
+    return build_model(go1, EpisodeConfig())
 
 
 def rotation(quat: np.ndarray) -> np.ndarray:
@@ -55,7 +57,7 @@ def test_joints_and_motors_keep_order_and_limits(go1: Robot, model) -> None:
 @pytest.mark.parametrize("scale", [1.0, 1.01])
 def test_feet_are_where_the_robot_says(go1: Robot, scale: float) -> None:
     robot = scaled_robot(go1, np.full((4, 3), scale))
-    model = build_model(robot, Build())
+    model = build_model(robot, EpisodeConfig())
     data = mujoco.MjData(model)
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -83,7 +85,7 @@ def test_free_joint_velocity_is_linear_in_the_world_and_angular_in_the_body(mode
 
 
 def test_payload_and_shift_move_the_base(go1: Robot) -> None:
-    build = Build(payload_mass=2.0, payload_position=(0.1, 0.0, 0.08), com_shift=(0.01, 0.0, 0.0))
+    build = EpisodeConfig(payload_mass=2.0, payload_position=(0.1, 0.0, 0.08), com_shift=(0.01, 0.0, 0.0))
     body = build_model(go1, build).body(go1.base_link)
     assert body.mass[0] == pytest.approx(go1.base.mass + 2.0)
     moment = go1.base.mass * (go1.base.com + np.array([0.01, 0, 0])) + 2.0 * np.array([0.1, 0, 0.08])
@@ -92,7 +94,7 @@ def test_payload_and_shift_move_the_base(go1: Robot) -> None:
 
 @pytest.mark.parametrize("stiffness", [0.5, 1.0, 2.0])
 def test_a_standing_robot_hardly_sinks_and_weighs_what_it_weighs(go1: Robot, stiffness: float) -> None:
-    model = build_model(go1, Build(stiffness=stiffness))
+    model = build_model(go1, EpisodeConfig(contact_stiffness=stiffness))
     data = mujoco.MjData(model)
     data.qpos[:] = stand_state(go1)
     for _ in range(1500):
@@ -129,7 +131,7 @@ def test_a_foot_bounces_as_much_as_restitution_says() -> None:
 
 @pytest.mark.parametrize("terrain", TERRAINS)
 def test_every_terrain_compiles_and_leads_with_the_robot(go1: Robot, terrain: str) -> None:
-    model = build_model(go1, Build(terrain=terrain), np.random.default_rng(3))
+    model = build_model(go1, EpisodeConfig(terrain=terrain), np.random.default_rng(3))
     assert model.joint(0).name == "floating_base"
     assert model.joint(12).name == go1.joint_names[-1]
     loose = [model.body(i).name for i in range(model.nbody) if model.body(i).name.startswith(("pebble", "plank"))]
@@ -137,7 +139,7 @@ def test_every_terrain_compiles_and_leads_with_the_robot(go1: Robot, terrain: st
 
 
 def test_circular_is_half_rubber_half_slippery(go1: Robot) -> None:
-    model = build_model(go1, Build(terrain="circular", friction=0.9, slippery_friction=0.1))
+    model = build_model(go1, EpisodeConfig(terrain="circular", friction=0.9, slippery_friction=0.1))
     assert model.geom("rubber").friction[0] == pytest.approx(0.9)
     assert model.geom("plate").friction[0] == pytest.approx(0.1)
 

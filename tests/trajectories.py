@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from gait import Log, Trajectory
-from gait.metrics.align import multiply
-from gait.quaternions import rotate
+from gait.quaternions import multiply, rotate
 
 
 def from_rotvec(vector: np.ndarray) -> np.ndarray:

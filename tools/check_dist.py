@@ -1,7 +1,7 @@
 """See that the wheel and the sdist in a folder hold what they should: `python tools/check_dist.py dist`.
 
-A wheel holds exactly the files of `src/gait` that Git knows, so that nothing is forgotten and nothing slips in: no
-test, no compiled code, no file that lies about.
+A wheel holds exactly the files of `src/gait` that Git knows, so that nothing is forgotten and nothing slips in, and the
+C core: its sources, for the export, and its libraries.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 NEEDED = (
     "gait/py.typed", "gait/robot/go1.yaml", "gait/samples/go1_trot.mcap", "gait/weights/gait-0.safetensors",
-    "gait/export/templates/",
+    "gait/_core_", "gait/core_sources/",
 )  # fmt: skip
 """Files, and folders with something in them, that no release can do without, whatever Git says."""
 
@@ -29,13 +29,17 @@ def problems(wheel: set[str], sdist: set[str], tracked: set[str]) -> list[str]:
         tracked: the files that Git knows.
     """
     package = {name.removeprefix("src/") for name in tracked if name.startswith("src/gait/")}
+    package |= {name.replace("core/", "gait/core_sources/", 1) for name in tracked if name.startswith("core/")}
     inside = {name for name in wheel if ".dist-info/" not in name}
+    package |= {name for name in inside if name.startswith("gait/_core_") and name.endswith(".so")}
     found = [f"the wheel lacks {name}" for name in sorted(package - inside)]
     found += [
         f"the wheel has {name}, which Git does not know: commit it or take it away" for name in sorted(inside - package)
     ]
     found += [f"the wheel lacks {name}" for name in NEEDED if not any(file.startswith(name) for file in inside)]
-    found += [f"the sdist lacks {name}" for name in sorted(tracked - sdist) if name.startswith(("src/", "tests/"))]
+    found += [
+        f"the sdist lacks {name}" for name in sorted(tracked - sdist) if name.startswith(("src/", "core/", "tests/"))
+    ]
     return found + [
         f"the sdist has {name}, which Git does not know: commit it or take it away"
         for name in sorted(sdist - tracked - {"PKG-INFO"})
@@ -51,7 +55,14 @@ def main(folder: Path) -> int:
         wheel = set(archive.namelist())
     with tarfile.open(sdists[0]) as archive:
         sdist = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        print("git is not installed, which knows what a release holds: run `apt-get install git`", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        print(f"git does not say what a release holds: {error.stderr.strip()}", file=sys.stderr)
+        return 1
     found = problems(wheel, sdist, set(filter(None, listed.stdout.split("\0"))))
     for sentence in found:
         print(sentence, file=sys.stderr)

@@ -9,24 +9,39 @@ from gait._version import __version__
 from gait.errors import GaitError
 
 if TYPE_CHECKING:
-    from gait.estimator import Estimator, State
+    from gait.batch import Batch
+    from gait.estimator import Estimator
     from gait.io import open_log
-    from gait.log.log import Log, Trajectory
+    from gait.log.log import Log
     from gait.log.sample import Sample
+    from gait.log.trajectory import Trajectory
     from gait.robot import Robot
+    from gait.state import State
 
-# Names load on first use, so that `gait --help` does not wait for a compiler.
+# Names load on first use, so that `gait --help` does not wait for numpy.
 _LAZY = {
+    "Batch": "gait.batch",
     "Estimator": "gait.estimator",
     "Log": "gait.log.log",
     "Robot": "gait.robot",
     "Sample": "gait.log.sample",
-    "State": "gait.estimator",
-    "Trajectory": "gait.log.log",
+    "State": "gait.state",
+    "Trajectory": "gait.log.trajectory",
     "open_log": "gait.io",
 }
 
-__all__ = ["Estimator", "GaitError", "Log", "Robot", "Sample", "State", "Trajectory", "__version__", "open_log"]
+__all__ = [
+    "Batch",
+    "Estimator",
+    "GaitError",
+    "Log",
+    "Robot",
+    "Sample",
+    "State",
+    "Trajectory",
+    "__version__",
+    "open_log",
+]
 
 
 def __getattr__(name: str) -> Any:

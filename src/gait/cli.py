@@ -77,14 +77,14 @@ def _run(verb: str, args: list[str]) -> None:
 
     module = importlib.import_module(f"gait.commands.{verb}")
     options: Any = tyro.cli(
-        module.Options,
+        getattr(module, f"{verb.capitalize()}Options"),
         prog=f"gait {verb}",
         args=args,
         config=(tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName),
     )
     outcome: Outcome = module.run(options)
     if options.json:
-        from gait.report.rows import rows_to_json
+        from gait.rows import rows_to_json
 
         print(rows_to_json(outcome.rows))
     else:
@@ -94,7 +94,7 @@ def _run(verb: str, args: list[str]) -> None:
 def _print(outcome: Outcome) -> None:
     from rich.console import Console
 
-    from gait.report.rows import rows_to_table
+    from gait.report.table_text import rows_to_table
 
     console = Console(highlight=False)
     # Printed by us, since rich has a mind of its own about readers that leave early and about wrapping a path.

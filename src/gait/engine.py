@@ -27,11 +27,12 @@ from gait.binding import (
 )
 from gait.core_config import core_robot, core_settings
 from gait.errors import GaitError
-from gait.methods import METHODS, is_python
+from gait.methods import METHODS, is_python, method_name
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
 from gait.nets.leg_pack import pack_legs
 from gait.nets.model import Model, load_model
 from gait.nets.pack import pack
+from gait.nets.packing import PackedStruct
 from gait.parameters import BASELINES, LEGS_NOISE, ContactAided, Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
 from gait.state import Shape
@@ -87,7 +88,8 @@ class Engine:
         self.config = c = CConfig(method=EXTERNAL, period=1.0)
         self.reads: tuple[str, ...] = ()
         self.shape, self.by_leg = Shape(), False
-        self._networks: list[ctypes.Structure] = []
+        self.networks: list[PackedStruct] = []
+        """Packed weights that the configuration points to."""
         if model is not None:
             self._take_network(model, dead_leg, attention)
         elif contacts is not None:
@@ -117,14 +119,14 @@ class Engine:
         c.reads_targets, c.hides_legs = a.targets, a.kind == "gait"
         self.reads = (("tau", "q_des") if self.by_leg else ("q_des",)) if a.targets else ()
         if isinstance(a, LegsArchitecture):
-            self._networks = [pack_legs(model)]
-            c.leg_network = ctypes.addressof(self._networks[0])
+            self.networks = [pack_legs(model)]
+            c.leg_network = ctypes.addressof(self.networks[0])
             looks = a.legs if a.attention_width else 0
             self.shape = Shape(looks, looks, a.legs) if attention else Shape()
             return
-        self._networks = [pack(one) for one in (model, dead_leg) if one is not None]
-        c.network = ctypes.addressof(self._networks[0])
-        c.spare_network = ctypes.addressof(self._networks[1]) if dead_leg is not None else None
+        self.networks = [pack(one) for one in (model, dead_leg) if one is not None]
+        c.network = ctypes.addressof(self.networks[0])
+        c.spare_network = ctypes.addressof(self.networks[1]) if dead_leg is not None else None
         if attention and isinstance(a, AttentionArchitecture):
             self.shape = Shape(a.history, len(a.tokens))
 
@@ -213,6 +215,8 @@ def engines_of(
     method: str | Path | Model, robot: Robot, settings: Mapping[str, Any]
 ) -> tuple[Engine, Engine | None, str]:
     """The engine of a method, the one for samples without what it reads, if there is one, and the method's name."""
+    if not isinstance(method, Model):
+        method = method_name(method)
     if isinstance(method, str) and method in BASELINES:
         return Engine(robot, contacts=BASELINES[method], **settings), None, method
     if isinstance(method, str) and is_python(method):

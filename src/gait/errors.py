@@ -1,5 +1,10 @@
 """The one error type that means: the input is at fault, and here is the fix."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class GaitError(Exception):
     """Bad input. The message is one sentence that says what is wrong and what to do about it."""
@@ -8,3 +13,17 @@ class GaitError(Exception):
 def need_extra(package: str, extra: str) -> GaitError:
     """The error for an optional dependency that is not installed."""
     return GaitError(f"{package} is not installed: run `pip install 'gait-estimator[{extra}]'`")
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused, in lower case words."""
+    return (error.strerror or str(error)).lower()
+
+
+@contextmanager
+def os_errors(what: str) -> Iterator[None]:
+    """Whatever the system refuses here is a GaitError: `what`, such as `cannot read run.csv`, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise GaitError(f"{what}: {reason(error)}") from None

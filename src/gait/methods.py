@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gait.errors import GaitError
@@ -29,6 +33,8 @@ class Method:
     """Weights that take over while a leg is out of use, where there are any."""
     trot_only: str = ""
     """Weights that know no other gait and stand for the method in the benchmark's tables, if not the usual ones."""
+    python: str = ""
+    """`module:Class` of a method written in Python; the class is called with the robot."""
 
     @property
     def tabled(self) -> str:
@@ -69,7 +75,7 @@ class PythonMethod(Protocol):
         """
 
 
-_PYTHON: dict[str, Callable[[Robot], PythonMethod]] = {}
+_REGISTERED: dict[str, Callable[[Robot], PythonMethod]] = {}
 
 
 def register(name: str, make: Callable[[Robot], PythonMethod], needs: str = "nothing") -> None:
@@ -80,17 +86,41 @@ def register(name: str, make: Callable[[Robot], PythonMethod], needs: str = "not
         make: called with the robot, gives an object with `reset` and `step`.
         needs: inputs beside gyro, accel, q and dq, in words.
     """
-    if name in METHODS and name not in _PYTHON:
+    if name in METHODS and name not in _REGISTERED:
         raise GaitError(f"method {name} exists already: register yours under another name")
-    METHODS[name] = Method(needs)
-    _PYTHON[name] = make
-
-
-def python_method(name: str, robot: Robot) -> PythonMethod | None:
-    """A new instance of a method in Python, or None if the method is not one."""
-    return _PYTHON[name](robot) if name in _PYTHON else None
+    METHODS[name] = Method(needs, python=f"{make.__module__}:{getattr(make, '__qualname__', name)}")
+    _REGISTERED[name] = make
 
 
 def is_python(name: str) -> bool:
     """Whether a method is written in Python."""
-    return name in _PYTHON
+    return name in METHODS and bool(METHODS[name].python)
+
+
+def python_method(name: str, robot: Robot) -> PythonMethod | None:
+    """A new instance of a method in Python, or None if the method is not one."""
+    if not is_python(name):
+        return None
+    if name not in _REGISTERED:
+        module, _, cls = METHODS[name].python.partition(":")
+        _REGISTERED[name] = getattr(importlib.import_module(module), cls)
+    return _REGISTERED[name](robot)
+
+
+def method_name(method: str | Path) -> str:
+    """The name of a method that is given by name, or by the path of a Python file that registers it."""
+    path = Path(method)
+    if path.suffix != ".py":
+        return str(method)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise GaitError(f"cannot read {path}: give a Python file that calls gait.methods.register")
+    known = set(METHODS)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    new = [name for name in METHODS if name not in known]
+    mine = [name for name in _REGISTERED if METHODS[name].python.startswith(f"{path.stem}:")]
+    if len(new or mine) != 1:
+        raise GaitError(f"{path} registers {len(new or mine)} methods: call gait.methods.register once")
+    return (new or mine)[0]

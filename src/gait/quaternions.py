@@ -17,7 +17,42 @@ def rotate(quat_wxyz: Array, vector: Array) -> Array:
 
 def rotate_inverse(quat_wxyz: Array, vector: Array) -> Array:
     """Turn vectors (..., 3) back: R' v, so from the world to the body for `quat_wb_wxyz`."""
-    return rotate(quat_wxyz * np.array([1.0, -1.0, -1.0, -1.0]), vector)
+    return rotate(inverse(quat_wxyz), vector)
+
+
+def multiply(a: Array, b: Array) -> Array:
+    """Products of quaternions (..., 4)."""
+    aw, ax, ay, az = np.moveaxis(a, -1, 0)
+    bw, bx, by, bz = np.moveaxis(b, -1, 0)
+    parts = (
+        aw * bw - ax * bx - ay * by - az * bz,
+        aw * bx + ax * bw + ay * bz - az * by,
+        aw * by - ax * bz + ay * bw + az * bx,
+        aw * bz + ax * by - ay * bx + az * bw,
+    )
+    return np.stack(parts, axis=-1)
+
+
+def inverse(q: Array) -> Array:
+    """Inverses of unit quaternions (..., 4)."""
+    return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
+
+
+def angle(q: Array) -> Array:
+    """Rotation angles in [0, pi] of unit quaternions (..., 4), accurate for tiny angles too."""
+    return np.asarray(2.0 * np.arctan2(np.linalg.norm(q[..., 1:], axis=-1), np.abs(q[..., 0])))
+
+
+def turn_about_z(yaw: Array) -> Array:
+    """Quaternions (..., 4) of turns about the vertical (...)."""
+    zero = np.zeros_like(yaw)
+    return np.stack((np.cos(yaw / 2.0), zero, zero, np.sin(yaw / 2.0)), axis=-1)
+
+
+def heading(q: Array) -> Array:
+    """Turns about the vertical (...) nearest to rotations (..., 4), in the sense of the trace of what remains."""
+    w, z = q[..., 0], q[..., 3]
+    return np.asarray(np.arctan2(2.0 * w * z, w * w - z * z))
 
 
 def slerp(start: Array, end: Array, part: Array) -> Array:

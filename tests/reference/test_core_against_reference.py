@@ -21,17 +21,17 @@ from gait import Estimator, Log, Robot
 from gait.binding import CFilter, CRobot, CState, core, fill, pointer
 from gait.core_config import core_robot
 from gait.engine import Engine
-from gait.filter import InvariantEKF
+from gait.invariant_ekf import InvariantEKF
 from gait.lie import rotation_from_quat, so3_exp
 from gait.log.sample import Sample
 from gait.nets import Model
 from gait.parameters import BASELINES, LEGS_NOISE, ContactAided, Options, Prior, ProcessNoise
+from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_rate, joint_torques
 from gait.reference.contact_aided import ReferenceContactAided
 from gait.reference.contacts import ground_force
 from gait.reference.filter import BaseState, ReferenceFilter, base_state
-from gait.reference.kinematics import chains_of, foot_jacobian, foot_position, foot_rate, joint_torques
-from gait.reference.leg_features import PER_LEG, SHARED, LegFeatures, LegGeometry
 from gait.reference.leg_fusion import VelocityMeasurement, fuse_legs
+from gait.reference.leg_inputs import PER_LEG, SHARED, LegFeatures, LegGeometry
 from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.reference.velocity_aided import LegsVelocity, NetworkVelocity, ReferenceVelocityAided
 from gait.samples import SAMPLE

@@ -12,9 +12,9 @@ from synthetic import walking_log
 from gait import Log, Robot
 from gait.lie import rotation_from_quat
 from gait.parameters import ContactAided, ContactDetection, SlipRejection
+from gait.reference.chain import chains_of, foot_jacobian, joint_torques
 from gait.reference.contact_aided import ReferenceContactAided
-from gait.reference.contacts import LegContact, ground_force, hysteresis, pd_torques
-from gait.reference.kinematics import chains_of, foot_jacobian, joint_torques
+from gait.reference.contacts import LegContact, ground_force, hysteresis, pd_torques, rolling_velocity, slip_velocity
 
 DETECTION = ContactDetection(touch_down=0.2, lift_off=0.1, touch_down_dwell=0.01, lift_off_dwell=0.004)
 
@@ -86,14 +86,30 @@ def test_torques_of_pd_loops_have_limits() -> None:
 
 
 def test_a_walk_of_formulas_is_followed(walk: Log) -> None:
-    _, velocity, _ = run(walk, ContactAided(), "contact")
+    estimator, velocity, _ = run(walk, ContactAided(), "contact")
     assert rmse(velocity, walk) < 1e-3
+    assert sorted(estimator.ekf.feet) == np.flatnonzero(walk.contact[-1]).tolist()
+    for leg, d in estimator.ekf.feet.items():  # the lowest point of a sphere
+        centre = walk.pos_w[-1] + rotation_from_quat(walk.quat_wb_wxyz[-1]) @ estimator.robot.feet(walk.q[-1])[leg]
+        np.testing.assert_allclose(d, centre - [0.0, 0.0, estimator.robot.foot_radius], atol=2e-3)
     _, fixed, _ = run(walk, ContactAided(rolling=False), "contact")
     assert rmse(fixed, walk) > 0.02  # rolling feet matter
     _, velocity, contact = run(walk, ContactAided(), "tau")
     assert rmse(velocity, walk) < 0.01 and (contact == walk.contact).mean() > 0.95
     force = walk.contact * Robot.load("go1").mass * 9.81 / 2
     assert rmse(run(walk.replace(foot_force=force), ContactAided(), "foot_force")[1], walk) < 0.01
+
+
+def test_feet_that_roll_do_not_slip(walk: Log) -> None:
+    robot, chains = Robot.load("go1"), chains_of(Robot.load("go1"))
+    for row, vel_b, quat, contact in zip(walk.rows(), walk.vel_b, walk.quat_wb_wxyz, walk.contact, strict=True):
+        up_b = rotation_from_quat(quat)[2]
+        for i in np.flatnonzero(contact):
+            j = slice(3 * i, 3 * i + 3)
+            arguments = chains[i], row.q[j], row.dq[j], row.gyro
+            roll_b = rolling_velocity(*arguments, up_b, robot.foot_radius)
+            speed = np.linalg.norm(slip_velocity(*arguments, vel_b, roll_b))
+            assert speed < 0.01 and (row.t < 0.1 or np.linalg.norm(roll_b) > 0.0)
 
 
 def test_slip_rejection_inflates_the_noise_of_a_foot_that_moves(walk: Log) -> None:

@@ -10,7 +10,7 @@ import pytest
 from reference_samples import random_covariance, random_joints
 
 from gait import Robot
-from gait.reference.kinematics import (
+from gait.reference.chain import (
     Chain,
     chains_of,
     foot_jacobian,

@@ -10,10 +10,10 @@ from synthetic import walking_log
 from gait import Log, Robot
 from gait.lie import rotation_from_quat, so3_exp
 from gait.parameters import LEGS_NOISE, Options
+from gait.reference.chain import chains_of, foot_jacobian, foot_position, joint_torques
 from gait.reference.filter import ReferenceFilter
-from gait.reference.kinematics import chains_of, foot_jacobian, foot_position, joint_torques
-from gait.reference.leg_features import FOOT_ACCELERATION, FORCE, PER_LEG, SHARED, VELOCITY, LegFeatures, LegGeometry
 from gait.reference.leg_fusion import INSTANT, fuse_legs, leg_variances, predicted_motion, yaw_bias
+from gait.reference.leg_inputs import FOOT_ACCELERATION, FORCE, PER_LEG, SHARED, VELOCITY, LegFeatures, LegGeometry
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from gait.errors import GaitError
 from gait.io import open_log
 from gait.log.log import Log
 
@@ -75,16 +74,9 @@ class TestSet:
     walks: tuple[Walk, ...]
     sha256: str
 
-    def of(self, course: str) -> list[Walk]:
-        """The runs of one course."""
-        found = [walk for walk in self.walks if walk.course == course]
-        if not found:
-            raise GaitError(f"the test set has no course '{course}'")
-        return found
-
 
 Progress = Callable[[str, float], None]
-"""Told what is being done and how much of it is done, 0 to 1."""
+"""Called with what is being done and the share that is done."""
 
 
 def make_test_set(
@@ -101,26 +93,20 @@ def make_test_set(
         workers: processes that simulate.
         progress: told how far it is.
     """
-    from gait.sim.collect import Progress as Collected
+    from gait.sim.collect import CollectionProgress as Collected
     from gait.sim.collect import collect
     from gait.sim.plan import CollectConfig
     from gait.sim.store import read_index
 
     walks, digest = [], hashlib.sha256()
-    # Loose things underfoot take ten times as long as anything else: they count for that much of the bar.
+    # Debris takes ten times as long as any other terrain.
     cost = np.array(
         [course.runs * course.seconds * (10.0 if course.terrain == "debris" else 1.0) for course in courses]
     )
     before = np.concatenate(([0.0], np.cumsum(cost))) / cost.sum()
     for i, course in enumerate(courses):
-        config = CollectConfig(
-            gait=course.gait,
-            terrain=course.terrain,
-            episodes=course.runs,
-            seconds=course.seconds,
-            seed=course.seed,
-            sensors="twin",
-        )
+        shared = {name: getattr(course, name) for name in ("gait", "terrain", "seconds", "seed")}
+        config = CollectConfig(**shared, episodes=course.runs, sensors="twin")
         where = Path(folder) / f"{course.name}-{course.seconds:g}s"
 
         def tell(now: Collected, name: str = course.name, low: float = before[i], high: float = before[i + 1]) -> None:

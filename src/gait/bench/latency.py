@@ -1,9 +1,8 @@
 """How long a step takes, ours and that of rivals, in one run: one sample in, state out.
 
-- `gait.numba.step_us`: `Estimator.update` from Python, with everything a user pays; `gait.numpy.step_us` is the same
-  without numba, in a process of its own. `gait.numba.kernel_us` is a sample inside the compiled loop of `run`.
-- `torch_eager`, `torch_jit`, `onnxruntime`: the network there, on one thread, and then our compiled filter.
-- `c`: the exported C (`gcc -O3 -march=native`), network and filter, in a loop in C.
+- `gait.core.step_us`: `Estimator.update` from Python, with everything a user pays. `gait.core.kernel_us` is a sample
+  inside the C loop of `run`; the exported C is the same code.
+- `torch_eager`, `torch_jit`, `onnxruntime`: the network there, on one thread, and then our filter.
 - `iekf.gtsam.step_us`: prediction and correction by two feet in gtsam's LeggedInvariantEKF, against all of our `iekf`.
 
 Samples are those of the log that comes with the package, over and over. Rivals take turns in short bursts and the
@@ -18,31 +17,31 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import numpy as np
 
-from gait._compile import RUNTIME
 from gait.bench import rivals
 from gait.bench.rivals import MissingRivalError, Step
 from gait.bench.timing import Burst, burst_medians, paced
+from gait.engine import Context, engines_of
 from gait.errors import GaitError
-from gait.estimator import METHODS, Estimator
+from gait.estimator import METHODS, Estimator, rows_of
 from gait.log.log import Log
 from gait.log.sample import Sample
 from gait.nets.model import Model, load_model, model_names
 from gait.parameters import BASELINES
-from gait.report.rows import Row
+from gait.robot import Robot
+from gait.rows import Row
 from gait.samples import SAMPLE
 
+OURS = "core"
+"""What our own steps are called in names of rows."""
 BURST = 0.002
 """Seconds of a burst: shorter than a time slice, so that on a busy machine most of them are left alone."""
 STARTS = 3
-"""Fresh processes of which the median is the warm start."""
+"""Fresh processes of which the median counts."""
 NETWORKS: dict[str, Callable[[Model], rivals.Network]] = {
     "torch_eager": lambda model: rivals.torch_network(model, compiled=False),
     "torch_jit": lambda model: rivals.torch_network(model, compiled=True),
@@ -58,15 +57,9 @@ class Stream(Iterator[Sample]):
 
     def __init__(self, log: Log, torques: bool = False) -> None:
         self.period, self._count = 1.0 / log.rate, itertools.count()
-        # Copies: those of a log are read-only, which compiled code takes for another type.
         self._rows = [
-            Sample(
-                row.t, row.gyro.copy(), row.accel.copy(), row.q.copy(), row.dq.copy(),
-                None if row.q_des is None else row.q_des.copy(),
-                row.tau.copy() if torques and row.tau is not None else None,
-            )
-            for row in log.rows()
-        ]  # fmt: skip
+            row._replace(tau=row.tau if torques else None, foot_force=None, contact=None) for row in log.rows()
+        ]
 
     def __next__(self) -> Sample:
         k = next(self._count)
@@ -109,7 +102,6 @@ def available(methods: Sequence[str] | None = None) -> tuple[list[str], list[str
 def latency_report(
     methods: Sequence[str] | None = None,
     seconds: float = 1.0,
-    cold: bool = False,
     progress: Progress | None = None,
 ) -> list[Row]:
     """Measure the methods and the rivals that are installed.
@@ -117,7 +109,6 @@ def latency_report(
     Args:
         methods: names from `METHODS`; all that can run by default.
         seconds: for each rival, in bursts, and again in the paced run.
-        cold: whether to time a start without compiled code, too, which takes a minute or more.
         progress: is told what is under way.
     """
     if seconds <= 0.0:
@@ -125,43 +116,40 @@ def latency_report(
     say = progress or (lambda _: None)
     chosen, left_out = available(methods)
     log = Log.load(SAMPLE)
-    with ExitStack() as stack:
-        say("preparing the rivals")
-        bursts: dict[str, Burst] = {}
-        steps: dict[str, Step] = {}
-        for method in chosen:
-            more, paced_steps, missing = _rivals(method, log, stack, method == chosen[0])
-            bursts |= more
-            steps |= paced_steps
-            left_out += missing
-        rounds = max(int(seconds / BURST), 3)
-        times = burst_medians(
-            bursts, rounds, BURST, lambda part: say(f"{len(bursts)} rivals in turns, {100 * part:.0f} %")
-        )
-        say("a sample every 2 ms")
-        lateness = paced({name: (step, Stream(log)) for name, step in steps.items()}, seconds)
+    say("preparing the rivals")
+    bursts: dict[str, Burst] = {}
+    steps: dict[str, Step] = {}
+    for method in chosen:
+        more, paced_steps, missing = _rivals(method, log, method == chosen[0])
+        bursts |= more
+        steps |= paced_steps
+        left_out += missing
+    rounds = max(int(seconds / BURST), 3)
+    times = burst_medians(bursts, rounds, BURST, lambda part: say(f"{len(bursts)} rivals in turns, {100 * part:.0f} %"))
+    say("a sample every 2 ms")
+    lateness = paced({name: (step, Stream(log)) for name, step in steps.items()}, seconds)
     rows = _rows(times, lateness)
     if "gait" in chosen:
         rows.append(Row("gait.run.samples_per_second", _samples_per_second("gait", log), "1/s"))
         say("fresh processes")
-        rows += _starts(cold, say)
+        rows += _starts()
     rows.append(Row("load_average", os.getloadavg()[0], "-"))
     if left_out:
         rows.append(Row("left_out", "; ".join(left_out), "-"))
     return rows
 
 
-def _rivals(method: str, log: Log, stack: ExitStack, full: bool) -> tuple[dict[str, Burst], dict[str, Step], list[str]]:
+def _rivals(method: str, log: Log, full: bool) -> tuple[dict[str, Burst], dict[str, Step], list[str]]:
     """Bursts by name, the steps for the paced run, and what was left out; only the first method has all rivals."""
-    bursts: dict[str, Burst] = {}
     steps: dict[str, Step] = {}
     missing: list[str] = []
-    baseline = method in BASELINES
     estimator = Estimator.load("go1", method)
     estimator.start_as(log, "truth")
-    bursts[f"{method}.{RUNTIME}"] = Stream(log, baseline or estimator.by_leg).burst(estimator.update)
-    if RUNTIME == "numpy":
-        return bursts, steps, [f"rivals of {method} (numba is not in use)"]
+    torques = method in BASELINES or estimator.by_leg
+    bursts = {
+        f"{method}.{OURS}": Stream(log, torques).burst(estimator.update),
+        f"{method}.kernel": _kernel(method, log),
+    }
 
     def attempt(name: str, make: Callable[[], Burst]) -> None:
         try:
@@ -169,30 +157,18 @@ def _rivals(method: str, log: Log, stack: ExitStack, full: bool) -> tuple[dict[s
         except MissingRivalError as error:
             missing.append(f"{method}.{name} ({error})")
 
-    if baseline:
-        if method == "iekf":
-            attempt("gtsam", lambda: Stream(log).burst(rivals.gtsam_step(log.rate)))
+    if method == "iekf":
+        attempt("gtsam", lambda: Stream(log).burst(rivals.gtsam_step(log.rate)))
+    if method in BASELINES or estimator.by_leg:
         return bursts, steps, missing
     model = load_model(METHODS[method].weights)
-
-    def in_c() -> Burst:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        return rivals.CEstimator(model, estimator.robot, folder).burst(Stream(log, estimator.by_leg).take)
-
-    if estimator.by_leg:
-        bursts[f"{method}.kernel"] = _kernel(method, log)
-        attempt("c", in_c)
-        return bursts, steps, missing
     for name, network in NETWORKS.items():
         if full or name in RATIOS:
             attempt(name, lambda network=network: Stream(log).burst(rivals.with_filter(network(model), log.rate)))  # type: ignore[misc]
     if full:
-        bursts[f"{method}.kernel"] = _kernel(method, log)
-        attempt("numpy", lambda: stack.enter_context(_elsewhere(method)))
-        attempt("c", in_c)
         again = Estimator.load("go1", method)
         again.start_as(log, "truth")
-        steps[f"{method}.{RUNTIME}"] = again.update
+        steps[f"{method}.{OURS}"] = again.update
         for name in ("torch_eager", "onnxruntime"):
             if f"{method}.{name}" in bursts:
                 steps[f"{method}.{name}"] = rivals.with_filter(NETWORKS[name](model), log.rate)
@@ -200,78 +176,41 @@ def _rivals(method: str, log: Log, stack: ExitStack, full: bool) -> tuple[dict[s
 
 
 def _kernel(method: str, log: Log) -> Burst:
-    """Samples inside one call of the compiled loop."""
-    estimator, stream = Estimator.load("go1", method), Stream(log)
-    estimator.start_as(log, "truth")
-    estimator.update(next(stream))
-    engine, layout = estimator._engine, estimator._layout
+    """Samples inside one call of the C loop."""
+    robot, counter = Robot.load("go1"), itertools.count()
+    context = Context(engines_of(method, robot, {})[0])
+    rows = rows_of(log, robot)
+    context.run(rows[:1])
 
     def burst(count: int) -> float:
-        samples = stream.take(count)
-        rows, out = np.full((count, layout.width), np.nan), np.empty((count, engine.width))
-        rows[:, 0], rows[:, layout.leg_ok :] = [sample.t for sample in samples], 1.0
-        for name, part in layout.parts().items():
-            if getattr(samples[0], name) is not None:
-                rows[:, part] = [getattr(sample, name) for sample in samples]
+        index = [next(counter) for _ in range(count)]
+        samples = rows[[k % len(rows) for k in index]]
+        samples[:, 0] = (np.array(index) + 1.0) / log.rate
         start = time.perf_counter()
-        engine.run(rows, out)
+        context.run(samples)
         return time.perf_counter() - start
 
     return burst
-
-
-@contextmanager
-def _elsewhere(method: str) -> Iterator[Burst]:
-    """The estimator without numba: what runs it is chosen when gait is imported, hence a process of its own."""
-    code = f"from gait.bench.latency import serve; serve({method!r})"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        env={**os.environ, "GAIT_RUNTIME": "numpy"},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    ask, answers = process.stdin, process.stdout
-    assert ask is not None and answers is not None
-
-    def burst(count: int) -> float:
-        print(count, file=ask, flush=True)
-        return float(answers.readline())
-
-    try:
-        yield burst
-    finally:
-        ask.close()
-        process.wait()
-        answers.close()
-
-
-def serve(method: str) -> None:
-    """Answer each count that comes in with the seconds that so many updates took."""
-    log = Log.load(SAMPLE)
-    estimator = Estimator.load("go1", method)
-    estimator.start_as(log, "truth")
-    burst = Stream(log).burst(estimator.update)
-    for line in sys.stdin:
-        print(burst(int(line)), flush=True)
 
 
 def _rows(times: Mapping[str, float], lateness: Mapping[str, Sequence[float]]) -> list[Row]:
     """Times a step, paced times, and ratios of rivals to ours."""
     rows = []
     for name, value in times.items():
-        known = f"{name.removesuffix('.kernel')}.{RUNTIME}.kernel_us" if name.endswith(".kernel") else f"{name}.step_us"
+        known = f"{name.removesuffix('.kernel')}.{OURS}.kernel_us" if name.endswith(".kernel") else f"{name}.step_us"
         rows.append(Row(known, value, "us"))
     for name, values in lateness.items():
         middle, late = np.percentile(values, [50, 99])
         rows += [Row(f"{name}.paced_p50_us", float(middle), "us"), Row(f"{name}.paced_p99_us", float(late), "us")]
     for name, value in times.items():
         method, rival = name.split(".")
-        if rival in RATIOS and f"{method}.{RUNTIME}" in times:
-            rows.append(Row(f"{name}.ratio", value / times[f"{method}.{RUNTIME}"], "x"))
+        if rival in RATIOS and f"{method}.{OURS}" in times:
+            rows.append(Row(f"{name}.ratio", value / times[f"{method}.{OURS}"], "x"))
     return rows
 
 
 def _samples_per_second(method: str, log: Log) -> float:
-    """Of `Estimator.run` on the whole log, with all that it does around the compiled loop."""
+    """Of `Estimator.run` on the whole log, with all that it does around the C loop."""
     estimator, spent = Estimator.load("go1", method), []
     for _ in range(5):
         start = time.perf_counter()
@@ -294,24 +233,15 @@ print((resident() - before) * os.sysconf("SC_PAGE_SIZE"))
 """
 
 
-def _start(**environment: str) -> tuple[float, float]:
-    """Seconds of a fresh process until it has taken its first sample and ended, and the bytes it grew by."""
-    start = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", _START], env={**os.environ, **environment}, capture_output=True, text=True, check=True
-    )
-    return time.perf_counter() - start, float(done.stdout)
-
-
-def _starts(cold: bool, say: Progress) -> list[Row]:
-    """Memory, and the time until a fresh process has its first state; compiled code is in the cache, or not."""
-    # This process has compiled all of it: the cache is full.
-    seconds, grown = zip(*(_start() for _ in range(STARTS)), strict=True)
-    rows = [Row("gait.warm_start_s", statistics.median(seconds), "s")]
+def _starts() -> list[Row]:
+    """Memory and time of a fresh process until it has its first state."""
+    seconds, grown = [], []
+    for _ in range(STARTS):
+        start = time.perf_counter()
+        done = subprocess.run([sys.executable, "-c", _START], capture_output=True, text=True, check=True)
+        seconds.append(time.perf_counter() - start)
+        grown.append(float(done.stdout))
+    rows = [Row("gait.start_s", statistics.median(seconds), "s")]
     if min(grown) > 0.0:
         rows.append(Row("gait.memory_mb", statistics.median(grown) / 1e6, "MB"))
-    if cold:
-        say("a start without compiled code, which takes a minute or more")
-        with tempfile.TemporaryDirectory() as folder:
-            rows.append(Row("gait.cold_start_s", _start(NUMBA_CACHE_DIR=folder)[0], "s"))
     return rows

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.bench.courses import TERRAINS, TRANSITION, UNSEEN, Walk
-from gait.bench.scores import SLIP_EDGES, STD_EDGES, Score, VelocityScore
-from gait.bench.study import Study, Trace
-from gait.bench.walk_charts import walk_charts
+from gait.bench.scores import SLIP_EDGES, STD_EDGES, VelocityScore, WalkScore
+from gait.bench.study import Study
 from gait.report.chart import COLOURS, OTHER_COLOURS, Chart, Panel, Series
-from gait.report.chart_parts import (
-    AXES,
-    TIME,
-    attention_panels,
-    ground_panel,
-    line,
-    looking,
-    pooled,
-    shade,
-    shown_walk,
-    traces_of,
-    window,
-)
-from gait.report.rows import Row
-
-__all__ = ["paper_charts", "walk_charts"]
+from gait.report.chart_parts import AXES, TIME, line, shade, window
+from gait.report.walk_charts import Trace, attention_panels, ground_panel
+from gait.rows import Row
 
 BEFORE, AFTER = 1.4, 2.6
 """Seconds shown around a change of gait."""
 HOPS = 1.5
 """Seconds of pronk: a few hops."""
 LEAST = 200
-"""A bin with fewer values says nothing."""
+"""A bin with fewer values is left out."""
 RARE = 1e-3
 """So small a share of the values is left out of the calibration: the first moments of a walk."""
 FEET = (OTHER_COLOURS[0], "#0072B2", "#009E73", "#CC79A7")
-"""Colours of what is no method, where there are up to four."""
+"""Colours of up to four series that are no method."""
 RUNTIMES = {
     "c": "C",
     "gtsam": "GTSAM",
@@ -48,127 +34,108 @@ RUNTIMES = {
     "torch_eager": "PyTorch",
     "torch_jit": "TorchScript",
 }
-"""As people write them; others go by their own name."""
+"""Names of runtimes as people write them."""
 
 
-def paper_charts(study: Study, latency: Sequence[Row] | None = None) -> list[Chart]:
+def paper_charts(study: Study, latency: Sequence[Row] = ()) -> list[Chart]:
     """The figures of the benchmark that the study has the data for.
 
     Args:
         study: of the test set, or part of it.
-        latency: what `gait bench latency` measured, to compare with other runtimes.
+        latency: rows of `gait bench latency`, to compare with other runtimes.
     """
-    charts = [
-        trot_to_bound(study),
-        attention_legs(study),
-        attention_pronk(study),
-        from_above(study),
-        slip_error(study),
-        calibration(study),
-        latency_chart(study, latency),
-    ]
+    makers = (trot_to_bound, attention_legs, attention_pronk, from_above, slip_error, calibration)
+    charts = [*(make(study) for make in makers), latency_chart(study, latency)]
     return [chart for chart in charts if chart is not None]
 
 
 def trot_to_bound(study: Study) -> Chart | None:
     """Forward velocity and error while the gait changes to one that no network was trained on."""
-    walk = shown_walk(study, TRANSITION)
+    walk = study.shown(TRANSITION)
     if walk is None:
         return None
     t, rows, marks = _change(walk)
-    truth, traces = walk.log.vel_b, traces_of(study, walk)
-    speeds = [line("truth", t, truth[rows, 0])]
-    speeds += [line(method, t, _velocity(trace)[rows, 0]) for method, trace in traces.items()]
-    errors = [
-        line(method, t, np.linalg.norm(_velocity(trace) - truth, axis=1)[rows]) for method, trace in traces.items()
-    ]
+    true = walk.log.vel_b
+    # As in the paper: the network's velocity, or the filter's where there is no network.
+    found = {
+        method: trace.vel_b if trace.predicted is None else trace.predicted
+        for method, trace in study.traces_of(walk).items()
+    }
+    speeds = [line(label, t, values[rows, 0]) for label, values in {"truth": true, **found}.items()]
+    errors = [line(label, t, np.linalg.norm(values - true, axis=1)[rows]) for label, values in found.items()]
     return Chart(
         "trot-to-bound",
         "Velocity through a change from trot to bound",
-        "Forward velocity, and length of the error of all three components, while the gait changes from trot to bound,"
-        " which no network was trained on. Learned methods are shown by their network's own velocity, the others by"
-        " their filter's, as in the paper.",
+        "Forward velocity, and norm of the velocity error, while the gait changes from trot to bound, which no network"
+        " was trained on. Learned methods are shown by their network's own velocity, the others by their filter's, as"
+        " in the paper.",
         (
             Panel(tuple(speeds), TIME, "forward velocity (m/s)", marks=marks),
-            Panel(tuple(errors), TIME, "length of error (m/s)", marks=marks),
+            Panel(tuple(errors), TIME, "norm of error (m/s)", marks=marks),
         ),
     )
 
 
 def attention_legs(study: Study) -> Chart | None:
-    """How much the network looks at each leg while the gait changes."""
-    walk = shown_walk(study, TRANSITION)
-    trace = None if walk is None else looking(study, walk)
+    """The attention on each leg while the gait changes."""
+    walk, trace = _attentive(study, TRANSITION)
     if walk is None or trace is None:
         return None
     _, rows, marks = _change(walk)
     return Chart(
         "attention-legs",
         "Attention on each leg through a change from trot to bound",
-        "Share of the attention of gait that goes to each leg, summed over the history, and when its foot truly"
-        " touches the ground. In a trot, diagonal pairs rise together; in a bound, front and rear pairs.",
-        attention_panels(walk, trace, rows, marks),
+        "Share of the attention of gait that goes to each leg, summed over the history, and the true contacts of its"
+        " foot. In a trot, diagonal pairs rise together; in a bound, front and rear pairs.",
+        attention_panels(walk.log, trace, rows, marks),
         share_y=True,
     )
 
 
 def attention_pronk(study: Study) -> Chart | None:
-    """What the network looks at, and how sure it is, when no foot touches the ground."""
-    walk = shown_walk(study, "pronk")
-    trace = None if walk is None else looking(study, walk)
+    """Attention on the inertial sensors and predicted standard deviation, in stance and flight."""
+    walk, trace = _attentive(study, "pronk")
     if walk is None or trace is None or trace.attention is None or trace.predicted_std is None:
         return None
     rows = window(trace.t, float(trace.t[-1]) / 2.0, HOPS)
     t, log = trace.t[rows], walk.log
     flight = () if log.contact is None else (shade("flight", t, study.grounds[walk.name].flight[rows]),)
-    attention, std = trace.attention[rows], trace.predicted_std[rows]
+
+    def panel(label: str, names: Sequence[str], values: Array) -> Panel:
+        lines = [line(name, t, values[:, i], colour=FEET[i % len(FEET)]) for i, name in enumerate(names)]
+        return Panel(tuple(lines), TIME, label, flight)
+
     panels = [
-        Panel(
-            (
-                line("accelerometer", t, attention[:, 1], colour=OTHER_COLOURS[0]),
-                line("gyroscope", t, attention[:, 0], colour="#0072B2"),
-            ),
-            TIME,
-            "attention (share)",
-            flight,
-        ),
-        Panel(
-            tuple(line(axis, t, std[:, i], colour=FEET[i]) for i, axis in enumerate(AXES)),
-            TIME,
-            "predicted std (m/s)",
-            flight,
-        ),
+        panel("attention (share)", ("accelerometer", "gyroscope"), trace.attention[rows][:, 1::-1]),
+        panel("predicted std (m/s)", AXES, trace.predicted_std[rows]),
     ]
     if log.foot_vel_w is not None:
-        speed = np.linalg.norm(log.foot_vel_w[rows], axis=-1)
-        feet = tuple(
-            line(f"foot {leg}", t, speed[:, i], colour=FEET[i % len(FEET)]) for i, leg in enumerate(log.leg_names)
-        )
-        panels.append(Panel(feet, TIME, "foot speed (m/s)", flight))
+        feet = [f"foot {leg}" for leg in log.leg_names]
+        panels.append(panel("foot speed (m/s)", feet, np.linalg.norm(log.foot_vel_w[rows], axis=-1)))
     return Chart(
         "attention-pronk",
         "Attention and uncertainty in pronk",
-        "Share of the attention of gait that goes to the inertial sensors, the standard deviation that it predicts for"
-        " the body velocity, and the true speed of the feet. In flight no foot ties the body to the ground.",
+        "Share of the attention of gait that goes to the inertial sensors, its predicted standard deviation of the"
+        " body velocity, and the true speed of the feet. In flight no foot constrains the body.",
         tuple(panels),
     )
 
 
 def from_above(study: Study) -> Chart | None:
-    """The way of the first run on each terrain."""
+    """The path of the first run on each terrain."""
     panels = []
     for terrain in TERRAINS:
-        walk = shown_walk(study, terrain)
+        walk = study.shown(terrain)
         if walk is not None and walk.log.pos_w is not None:
-            ways = {method: trace.pos_w for method, trace in traces_of(study, walk).items()}
-            panels.append(ground_panel(walk.log.pos_w, ways, terrain))
+            paths = {method: trace.pos_w for method, trace in study.traces_of(walk).items()}
+            panels.append(ground_panel({"truth": walk.log.pos_w, **paths}, terrain))
     if not panels:
         return None
     return Chart(
         "from-above",
         "Trot on four terrains, seen from above" if len(panels) == len(TERRAINS) else "Trot, seen from above",
-        "The true way and what each method's filter makes of it: the first run of each terrain, from the true start"
-        " and without any later correction.",
+        "The true path and that of each method's filter: the first run of each terrain, from the true start and"
+        " without any later correction.",
         tuple(panels),
         columns=min(len(panels), 2),
         share_x=False,
@@ -176,26 +143,24 @@ def from_above(study: Study) -> Chart | None:
 
 
 def slip_error(study: Study) -> Chart | None:
-    """Velocity error against how fast the feet slip."""
+    """Velocity error against slip speed."""
     centres = np.append((SLIP_EDGES[1:] + SLIP_EDGES[:-1]) / 2.0, SLIP_EDGES[-1] + 0.25)
     lines, counts = [], np.zeros(len(centres))
     for method in study.methods:
-        scores = _scores(study, method, TERRAINS)
-        if not scores:
-            continue
-        rms, counts = pooled(one.velocity.by_slip for one in scores)
-        lines.append(Series(method, centres, np.where(counts >= LEAST, rms, np.nan)))
+        if scores := study.of(method, *TERRAINS):
+            # The counts are the same for every method.
+            rms, counts = pooled(one.velocity.by_slip for one in scores)
+            lines.append(Series(method, centres, np.where(counts >= LEAST, rms, np.nan)))
     if not counts.any():
         return None
     last = f"slip speed (m/s); the last point is all above {SLIP_EDGES[-1]:g}"
-    # The same samples for every method: whoever came last may stand for all.
     share = Series("all walks", centres, 100.0 * counts / counts.sum(), colour="#666666")
     return Chart(
         "slip-error",
         "Velocity error against slip",
-        "Root mean square length of the velocity error in trot on all terrains, by the speed of the fastest foot that"
-        " the contact estimator holds for standing; below, how often that happens. Learned methods are shown by their"
-        " network's own velocity.",
+        "Root mean square velocity error in trot on all terrains, by the speed of the fastest foot in contact (as the"
+        " contact estimator has it); below, how often that happens. Learned methods are shown by their network's own"
+        " velocity.",
         (
             Panel(tuple(lines), last, "rms error (m/s)"),
             Panel((share,), last, "share of samples (%)", log_y=True),
@@ -204,17 +169,18 @@ def slip_error(study: Study) -> Chart | None:
 
 
 def calibration(study: Study) -> Chart | None:
-    """Whether errors are as large as the standard deviation says."""
-    parts: tuple[tuple[str, Callable[[Score], VelocityScore | None]], ...] = (
-        ("network", lambda score: score.network),
-        ("filter", lambda score: score.fused),
-    )
-    panels = [
-        _calibration_panel(study, courses, f"{which}, {name}", part)
-        for which, part in parts
-        for name, courses in (("trot on all terrains", TERRAINS), ("unseen gaits", UNSEEN))
+    """Error against predicted standard deviation."""
+    parts: dict[str, Callable[[WalkScore], VelocityScore | None]] = {
+        "network": lambda score: score.network,
+        "filter": lambda score: score.fused,
+    }
+    courses = {"trot on all terrains": TERRAINS, "unseen gaits": UNSEEN}
+    found = [
+        panel
+        for which, part in parts.items()
+        for name, some in courses.items()
+        if (panel := _calibration_panel(study, some, f"{which}, {name}", part)).series
     ]
-    found = tuple(panel for panel in panels if panel is not None)
     if not found:
         return None
     every = np.concatenate([np.asarray(one.x, dtype=float) for panel in found for one in panel.series])
@@ -231,18 +197,34 @@ def calibration(study: Study) -> Chart | None:
     )
 
 
-def latency_chart(study: Study, latency: Sequence[Row] | None = None) -> Chart | None:
-    """How long a step takes, by method and by runtime."""
-    panels = []
-    times = {method: study.step_us(method) for method in study.methods}
-    if times:
-        panels.append(_bars("a whole log at once, by method", times))
-    found = {row.name: float(row.value) for row in latency or () if row.unit == "us"}
+def _calibration_panel(
+    study: Study, courses: Sequence[str], title: str, part: Callable[[WalkScore], VelocityScore | None]
+) -> Panel:
+    # The last bin is open: its middle is where it would be if it were as wide as the others.
+    centres = STD_EDGES * np.sqrt(STD_EDGES[1] / STD_EDGES[0])
+    lines = []
+    for method in study.methods:
+        if judged := [found for one in study.of(method, *courses) if (found := part(one)) is not None]:
+            rms, count = pooled(one.by_std for one in judged)
+            enough = (count >= max(LEAST, RARE * count.sum())) & (rms > 0.0)
+            lines += [Series(method, centres[enough], rms[enough])] if enough.any() else []
+    return Panel(tuple(lines), "predicted std (m/s)", "rms error (m/s)", title=title, log_x=True, log_y=True)
+
+
+def latency_chart(study: Study, latency: Sequence[Row] = ()) -> Chart | None:
+    """Time a step takes, by method and by runtime."""
+    found = {row.name: float(row.value) for row in latency if row.unit == "us"}
     single = {_runtime(name): value for name, value in found.items() if name.endswith((".step_us", ".kernel_us"))}
-    if single:
-        panels.append(
-            _bars("sample by sample, by method and runtime", dict(sorted(single.items(), key=lambda item: item[1])))
-        )
+    groups = {
+        "a whole log at once, by method": {method: study.step_us(method) for method in study.methods},
+        "sample by sample, by method and runtime": dict(sorted(single.items(), key=lambda item: item[1])),
+    }
+    panels = []
+    for title, times in ((title, times) for title, times in groups.items() if times):
+        y = np.array(list(times.values()))
+        bars = Series("microseconds", tuple(times), y, kind="bar", colour=COLOURS["gait"])
+        log_y = bool(y.max() > 20.0 * y.min())
+        panels.append(Panel((bars,), "", "time of a sample (µs)", title=title, log_y=log_y))
     if not panels:
         return None
     return Chart(
@@ -255,43 +237,24 @@ def latency_chart(study: Study, latency: Sequence[Row] | None = None) -> Chart |
     )
 
 
-def _calibration_panel(
-    study: Study, courses: Sequence[str], title: str, part: Callable[[Score], VelocityScore | None]
-) -> Panel | None:
-    # The last bin is open: its middle is where it would be if it were as wide as the others.
-    centres = STD_EDGES * np.sqrt(STD_EDGES[1] / STD_EDGES[0])
-    lines = []
-    for method in study.methods:
-        judged = [found for one in _scores(study, method, courses) if (found := part(one)) is not None]
-        if judged:
-            rms, count = pooled(one.by_std for one in judged)
-            enough = (count >= max(LEAST, RARE * count.sum())) & (rms > 0.0)
-            lines.append(Series(method, centres[enough], rms[enough]))
-    lines = [one for one in lines if len(one.y)]
-    if not lines:
-        return None
-    return Panel(tuple(lines), "predicted std (m/s)", "rms error (m/s)", title=title, log_x=True, log_y=True)
-
-
-def _bars(title: str, times: dict[str, float]) -> Panel:
-    bars = Series("microseconds", tuple(times), np.array(list(times.values())), kind="bar", colour=COLOURS["gait"])
-    wide = bars.y.max() > 20.0 * bars.y.min()
-    return Panel((bars,), "", "time of a sample (µs)", title=title, log_y=bool(wide))
-
-
 def _runtime(name: str) -> str:
     """Of `gait.torch_eager.step_us`: `gait, PyTorch`."""
     method, runtime, what = name.split(".")
     return f"{method}, {RUNTIMES.get(runtime, runtime)}{', inside the loop' if what == 'kernel_us' else ''}"
 
 
-def _velocity(trace: Trace) -> Array:
-    """What the paper compares: the network's velocity, or the filter's where there is no network."""
-    return trace.vel_b if trace.predicted is None else trace.predicted
+def pooled(parts: Iterable[Array]) -> Array:
+    """Root mean square in each bin and count, as (2, bins), of sums of squares and counts (bins, 2)."""
+    total = np.sum(list(parts), axis=0)
+    rms = np.sqrt(np.divide(total[:, 0], total[:, 1], out=np.full(len(total), np.nan), where=total[:, 1] > 0))
+    return np.stack([rms, total[:, 1]])
 
 
-def _scores(study: Study, method: str, courses: Sequence[str]) -> list[Score]:
-    return [one for course in courses for one in study.of(method, course)]
+def _attentive(study: Study, course: str) -> tuple[Walk | None, Trace | None]:
+    """The shown walk of a course, and the trace that has an attention."""
+    walk = study.shown(course)
+    traces = [] if walk is None else study.traces_of(walk).values()
+    return walk, next((trace for trace in traces if trace.attention is not None), None)
 
 
 def _change(walk: Walk) -> tuple[Array, slice, tuple[tuple[float, str], ...]]:

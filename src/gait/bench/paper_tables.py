@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -13,7 +12,7 @@ from gait.bench.paper import PAPER
 from gait.bench.scores import METRICS, NOTHING, Moments
 from gait.bench.study import TRAINED_ON_OTHERS, Study
 from gait.metrics import mean_std
-from gait.report.table import Cell, Line, Table
+from gait.report.table import Cell, Table, TableLine
 
 NETWORK_METHODS = ("gait", "gait-flat", "nmn", "iekf")
 """Columns of Tables I and II; III has no `iekf`."""
@@ -25,20 +24,20 @@ METRIC_NAMES = {"ate_vel": "ATE vel", "ate_rot": "ATE rot", "re_pos": "RE pos", 
 def paper_tables(study: Study) -> list[Table]:
     """Tables I to IV, as far as the study has what they need; and I and II of the filters instead of the networks."""
     tables = [
-        _velocity_table(study, TABLE1, ""),
-        _velocity_table(study, TABLE2, ""),
+        _velocity_table(study, *TABLE1),
+        _velocity_table(study, *TABLE2),
         _table3(study),
         _table4(study),
-        _velocity_table(study, TABLE1, "filter"),
-        _velocity_table(study, TABLE2, "filter"),
+        _velocity_table(study, *TABLE1, fused=True),
+        _velocity_table(study, *TABLE2, fused=True),
     ]
     return [table for table in tables if table.lines]
 
 
 _NETWORK_NOTE = (
     "Root mean square error of the body velocity: of the network by itself for gait, gait-flat and nmn, of the filter"
-    " for iekf, as in the paper, and for gait-legs, whose network judges legs. Mean (standard deviation) over runs and"
-    " training seeds. Slip: samples in which a foot that the contact estimator holds for standing moves faster than"
+    " for iekf, as in the paper, and for gait-legs, whose network weighs legs. Mean (standard deviation) over runs and"
+    " training seeds. Slip: samples in which a foot in contact (as the contact estimator has it) moves faster than"
     " 0.5 m/s."
 )
 _FILTER_NOTE = "The same of the velocity that the filter gives, for every method."
@@ -51,44 +50,37 @@ def _present(study: Study, wanted: Sequence[str]) -> tuple[str, ...]:
     return (*(method for method in wanted if method in methods), *extra)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """Tables I and II, which differ in their rows alone."""
-
-    name: str
-    title: str
-    """Number, then what it is of: each stands alone too."""
-    subject: str
-    heads: tuple[str, ...]
-    courses: tuple[str, ...]
-    splits: tuple[str, ...]
-    more: str = ""
-    """At the end of the title."""
+TABLE1 = ("table1", "Table I{}", "velocity error by terrain", ("terrain", "split"), TERRAINS)
+TABLE2 = ("table2", "Table II{}, trained on trot only", "velocity error by gait", ("gait",), GAITS)
+"""Name, title, subject, heads and courses of two tables that differ in these alone."""
 
 
-TABLE1 = _Plan("table1", "Table I", "velocity error by terrain", ("terrain", "split"), TERRAINS, ("full", "slip"))
-TABLE2 = _Plan("table2", "Table II", "velocity error by gait", ("gait",), GAITS, ("full",), ", trained on trot only")
-
-
-def _velocity_table(study: Study, plan: _Plan, after: str) -> Table:
-    """Velocity errors as the paper compares them, or after the `filter` for every method."""
-    name = f"{plan.name}_{after}" if after else plan.name
-    what = f" after the {after}" if after else f": {plan.subject}"
-    methods, lines = _present(study, ALL_METHODS if after else NETWORK_METHODS), []
-    for course in plan.courses:
-        for split in plan.splits:
-            keys = (course, split)[: len(plan.heads)]
-            cells = {}
+def _velocity_table(
+    study: Study,
+    name: str,
+    title: str,
+    subject: str,
+    heads: tuple[str, ...],
+    courses: Sequence[str],
+    fused: bool = False,
+) -> Table:  # fmt: skip
+    """Velocity errors as the paper compares them, or those of the filter for every method."""
+    name = f"{name}_filter" if fused else name
+    methods, lines = _present(study, ALL_METHODS if fused else NETWORK_METHODS), []
+    for course in courses:
+        for split in ("full", "slip")[: len(heads)]:
+            keys, cells = (course, split)[: len(heads)], {}
             for method in methods:
-                scores = [one.fused if after else one.velocity for one in study.of(method, course)]
+                scores = [one.fused if fused else one.velocity for one in study.of(method, course)]
                 moments: list[Moments] = [getattr(one, split) for one in scores]
                 if values := [moment.rms for moment in moments if moment.count]:
-                    cells[method] = _cell(values, name, *keys, method)
+                    over = mean_std(values)
+                    cells[method] = Cell(over.mean, over.std, PAPER.get(name, {}).get(".".join((*keys, method))))
             if cells:
                 label = f"{course} (unseen)" if course in UNSEEN else course
-                lines.append(Line(keys, (label, *keys[1:]), "m/s", cells))
-    note = _FILTER_NOTE if after else _NETWORK_NOTE
-    return Table(name, f"{plan.title}{what}{plan.more}", note, plan.heads, methods, tuple(lines))
+                lines.append(TableLine(keys, cells, "m/s", (label, *keys[1:])))
+    what, note = (" after the filter", _FILTER_NOTE) if fused else (f": {subject}", _NETWORK_NOTE)
+    return Table(name, title.format(what), note, heads, methods, tuple(lines))
 
 
 def _table3(study: Study) -> Table:
@@ -98,7 +90,7 @@ def _table3(study: Study) -> Table:
         tests = [gait for gait in wanted if gait in study.courses]
         cells = {}
         for method in dict.fromkeys(one.method for one in scores):
-            by_gait = [study.of(method, gait, scores) for gait in tests]
+            by_gait = [study.of(method, gait, scores=scores) for gait in tests]
             if by_gait and all(by_gait):
                 # Each gait counts the same, however many runs it has.
                 means = [np.mean([one.velocity.full.rms for one in some]) for some in by_gait]
@@ -107,17 +99,11 @@ def _table3(study: Study) -> Table:
                 seen.append(method)
         if cells:
             labels = (gaits.replace("-", " + "), " + ".join(tests))
-            lines.append(Line((gaits,), labels, "m/s", cells))
+            lines.append(TableLine((gaits,), cells, "m/s", labels))
     methods = tuple(method for method in study.methods if method in seen)
     note = "As Table I; one seed each unless there is more. Gaits that were tested count equally."
-    return Table(
-        "table3",
-        "Table III: velocity error after other trainings",
-        note,
-        ("trained on", "tested on"),
-        methods,
-        tuple(lines),
-    )
+    title, heads = "Table III: velocity error after other trainings", ("trained on", "tested on")
+    return Table("table3", title, note, heads, methods, tuple(lines))
 
 
 def _table4(study: Study) -> Table:
@@ -135,10 +121,10 @@ def _table4(study: Study) -> Table:
                     cells[method] = Cell(total.mean, total.std, paper)
                     pooled[method].append(total)
             if cells:
-                lines.append(Line((metric, terrain), (METRIC_NAMES[metric], terrain), unit, cells))
+                lines.append(TableLine((metric, terrain), cells, unit, (METRIC_NAMES[metric], terrain)))
         if len(terrains) > 1 and any(pooled.values()):
             cells = {method: _mean_cell(parts, metric, method) for method, parts in pooled.items() if parts}
-            lines.append(Line((metric, "mean"), (METRIC_NAMES[metric], "mean"), unit, cells))
+            lines.append(TableLine((metric, "mean"), cells, unit, (METRIC_NAMES[metric], "mean")))
     note = (
         "Absolute error after alignment in position and heading, relative error over 5 s (Zhang and Scaramuzza 2018);"
         " mean (standard deviation) over the samples or windows of all runs and seeds. Mean: terrains count the same."
@@ -150,8 +136,3 @@ def _mean_cell(parts: Sequence[Moments], metric: str, method: str) -> Cell:
     mean = float(np.mean([part.mean for part in parts]))
     square = float(np.mean([part.squares / part.count for part in parts]))
     return Cell(mean, float(np.sqrt(max(square - mean**2, 0.0))), PAPER["table4"].get(f"{metric}.mean.{method}"))
-
-
-def _cell(values: Sequence[float], table: str, *keys: str) -> Cell:
-    over = mean_std(values)
-    return Cell(over.mean, over.std, PAPER.get(table, {}).get(".".join(keys)))

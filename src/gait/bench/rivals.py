@@ -1,30 +1,24 @@
-"""Other ways to run the same step, to measure ours against: torch, ONNX Runtime, the exported C, and gtsam's filter.
+"""Other ways to run the same step, to measure ours against: torch, ONNX Runtime and gtsam's filter.
 
-A rival takes a sample and brings its own state up to date. Those that run a network alone are followed by our compiled
+A rival takes a sample and brings its own state up to date. Those that run a network alone are followed by our
 filter (`InvariantEKF.step`), so that all of them do the same work and a difference is the network's.
 """
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-import shutil
-import subprocess
-import time
 import warnings
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from gait.arrays import Array
-from gait.bench.timing import Burst
 from gait.errors import GaitError
-from gait.filters import InvariantEKF, Options
+from gait.invariant_ekf import InvariantEKF
 from gait.log.sample import Sample
 from gait.nets.model import Model
-from gait.robot import Robot
+from gait.parameters import Options
 
 Step = Callable[[Sample], object]
 Network = Callable[[Sample], tuple[Array, Array]]
@@ -110,61 +104,6 @@ def onnx_network(model: Model) -> Network:
     return network
 
 
-_DRIVER = """
-#include "robot.h"
-#include <stddef.h>
-size_t size_of_gait(void) { return sizeof(gait_t); }
-/* Rows of t, gyro, accel, q, dq, q_des and tau. */
-#ifdef GAIT_READS_TORQUES
-#define TORQUES , row + 7 + 3 * GAIT_JOINTS
-#else
-#define TORQUES
-#endif
-void steps(gait_t *g, const double *row, long count)
-{
-    const double *end = row + count * (7 + 4 * GAIT_JOINTS);
-    for (; row < end; row += 7 + 4 * GAIT_JOINTS)
-        gait_update(g, row[0], row + 1, row + 4, row + 7, row + 7 + GAIT_JOINTS, row + 7 + 2 * GAIT_JOINTS TORQUES);
-}
-"""
-
-
-class CEstimator:
-    """The exported C, network and filter, compiled by gcc for this processor and called in a loop of its own."""
-
-    def __init__(self, model: Model, robot: Robot, folder: Path) -> None:
-        from gait.export.c import save_c
-
-        if shutil.which("gcc") is None:
-            raise MissingRivalError("gcc is not installed")
-        save_c(model, folder / "robot", robot)
-        (folder / "driver.c").write_text(_DRIVER, encoding="utf-8")
-        words = ["gcc", "-std=c99", "-O3", "-march=native", "-fPIC", "-shared", "-o", "robot.so", "robot.c", "driver.c"]
-        done = subprocess.run([*words, "-lm"], cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise MissingRivalError("gcc could not compile the exported C")
-        self._code = ctypes.CDLL(str(folder / "robot.so"))
-        self._code.size_of_gait.restype = ctypes.c_size_t
-        self._state = ctypes.create_string_buffer(self._code.size_of_gait())
-        self._code.gait_init(self._state)
-
-    def velocity(self) -> Array:
-        """The body velocity (3,): the second field of `gait_t`, after the quaternion."""
-        return np.array(np.frombuffer(self._state.raw, count=7)[4:])
-
-    def burst(self, take: Callable[[int], Sequence[Sample]]) -> Burst:
-        """So many steps on samples that `take` gives."""
-
-        def burst(count: int) -> float:
-            rows = np.array([_line(sample) for sample in take(count)])
-            address = ctypes.c_void_p(rows.ctypes.data)
-            start = time.perf_counter()
-            self._code.steps(self._state, address, ctypes.c_long(count))
-            return time.perf_counter() - start
-
-        return burst
-
-
 FEET = np.array([[0.2, -0.13, -0.3], [0.2, 0.13, -0.3]])
 """Where two feet of a trotting robot stand, in the body frame, m."""
 
@@ -215,13 +154,6 @@ def _filler(model: Model, row: Any) -> Step:
             e[...] = sample.q_des - sample.q  # type: ignore[operator]
 
     return fill
-
-
-def _line(sample: Sample) -> Array:
-    """Stamp, gyro, accel, q, dq, q_des and tau in a row; torques that are not there are not numbers."""
-    assert sample.q_des is not None
-    tau = np.full_like(sample.q, np.nan) if sample.tau is None else sample.tau
-    return np.concatenate([np.array([sample.t]), sample.gyro, sample.accel, sample.q, sample.dq, sample.q_des, tau])
 
 
 def _module(name: str) -> Any:

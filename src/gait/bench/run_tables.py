@@ -23,8 +23,8 @@ from gait.errors import GaitError
 from gait.estimator import METHODS
 from gait.io.atomic import atomic_path
 from gait.report import table_text as render
-from gait.report.rows import Row, rows_to_json
 from gait.report.table import Table
+from gait.rows import Row, rows_to_json
 
 
 @dataclass(frozen=True, eq=False)

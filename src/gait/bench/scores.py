@@ -12,6 +12,7 @@ from gait.estimator import Details
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
 from gait.metrics import Stats, ate, nees, relative_error, slip_mask, velocity_rmse
+from gait.report.walk_charts import vel_b_std
 
 SEGMENT = 5.0
 """Seconds of a piece of a walk for the bootstrap, and of a window of the relative error."""
@@ -79,7 +80,7 @@ class VelocityScore:
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class WalkScore:
     """One method with one set of weights on one walk."""
 
     course: str
@@ -138,14 +139,13 @@ def score(
         seconds: how long the estimate took.
 
     Returns:
-        The last five fields of a `Score`.
+        The last five fields of a `WalkScore`.
     """
     error = velocity_rmse(trajectory, log).errors_b
     if len(error) != len(log):
         raise GaitError("the truth does not cover the whole log: cut the log to where it does")
     assert trajectory.vel_cov is not None
-    std = np.sqrt(np.maximum(np.einsum("nii->ni", trajectory.vel_cov), 0.0))
-    fused = velocity_score(log.t, error, std, ground)
+    fused = velocity_score(log.t, error, vel_b_std(trajectory), ground)
     network = None
     if details is not None:
         predicted, sigma = details.predicted

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gait.arrays import Array
-from gait.bench.scores import Score, VelocityScore
+from gait.bench.scores import VelocityScore, WalkScore
 from gait.bench.study import Study
-from gait.report.table import Cell, Line, Table
+from gait.report.table import Cell, Table, TableLine
 
 OURS = "gait"
 """The method that all others are compared with."""
@@ -38,7 +38,7 @@ class Difference:
 
 
 def differences(
-    study: Study, ours: str = "gait", draws: int = 10_000, part: Callable[[Score], VelocityScore] | None = None
+    study: Study, ours: str = "gait", draws: int = 10_000, part: Callable[[WalkScore], VelocityScore] | None = None
 ) -> list[Difference]:
     """Paired differences of velocity error against each rival, with their bootstrap intervals.
 
@@ -70,7 +70,7 @@ def differences(
     return found
 
 
-def _pieces(study: Study, method: str, course: str, part: Callable[[Score], VelocityScore]) -> Array | None:
+def _pieces(study: Study, method: str, course: str, part: Callable[[WalkScore], VelocityScore]) -> Array | None:
     """Mean square error of each piece of a course, averaged over seeds."""
     by_seed: dict[int, list[Array]] = {}
     for one in study.of(method, course):
@@ -84,8 +84,7 @@ def difference_table(found: Sequence[Difference]) -> Table:
     """The paired differences as a table."""
     units = {"difference": "m/s", "low": "m/s", "high": "m/s"}
     lines = tuple(
-        Line((one.course, one.rival), (one.course, one.rival), "", {name: Cell(getattr(one, name)) for name in units})
-        for one in found
+        TableLine((one.course, one.rival), {name: Cell(getattr(one, name)) for name in units}) for one in found
     )
     note = (
         f"Velocity error of the rival minus that of {OURS}: positive if {OURS} is better. Low and high are the ends of"

@@ -1,33 +1,35 @@
-"""The verbs of the command line: one module each, with a dataclass `Options` and a function `run`.
+"""The verbs of the command line: one module each, with a dataclass `VerbOptions` and a function `run`.
 
 To add a verb, write `gait/commands/<name>.py` and give it a line in `VERBS`. A module here may import at its top only
-what parsing needs; numpy, numba, mujoco and the like belong inside `run`.
+what parsing needs; numpy, mujoco and the like belong inside `run`.
 """
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gait.report.rows import Row
+from gait.errors import GaitError
+from gait.rows import Row
 
 if TYPE_CHECKING:
     from gait.report.table import Table
 
 VERBS: dict[str, str] = {
-    "demo": "Run every method on the sample log and compare with the truth.",
-    "sim": "Let a simulated robot walk, and keep what its sensors say.",
-    "train": "Learn a network from simulated walks.",
+    "demo": "Run every method on the sample log and compare with ground truth.",
+    "sim": "Simulate a walking robot and record its sensors.",
+    "train": "Train a network on simulated walks.",
     "run": "Estimate a log: velocity and pose, with plots and files for other tools.",
-    "live": "Estimate a robot that runs: ROS 2, Unitree, or a log played again.",
-    "info": "Show what is in a file, or what a bug report needs.",
+    "live": "Estimate a running robot: ROS 2, Unitree, or a log played back.",
+    "info": "Inspect a log, or show what a bug report needs.",
     "convert": "Write a log or a trajectory in another format.",
-    "eval": "Compare a trajectory, or every method, with the truth in a log.",
+    "eval": "Compare a trajectory, or every method, with the ground truth in a log.",
     "export": "Write a network as ONNX, or with its filter as C.",
     "bench": "Measure what the documentation claims.",
-    "warmup": "Compile now, so that nothing waits for a compiler later.",
 }
 """Name and summary of each verb, in the order of the help."""
 
@@ -39,10 +41,15 @@ class Common:
     json: bool = False
     """Print the results as JSON rows and nothing else."""
 
+    @property
+    def interactive(self) -> bool:
+        """Whether to show progress: on a terminal, and not with --json."""
+        return sys.stderr.isatty() and not self.json
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a verb has to say; the command line prints it."""
+    """The results of a verb; the command line prints them."""
 
     rows: Sequence[Row]
     title: str = ""
@@ -51,23 +58,29 @@ class Outcome:
     next: str = ""
     """The likely next command, ready to paste."""
     tables: Sequence[Table] = ()
-    """For people instead of the rows, where there are any."""
+    """Printed instead of the rows, where there are any."""
     notes: Sequence[str] = ()
-    """What the numbers mean, and what is missing: a line each, after the tables."""
+    """Explanations and warnings: a line each, after the tables."""
 
 
-def report_file(out: Path | None, verb: str) -> Path:
-    """Where the report of a verb goes: a file that ends in .html, `report.html` in a folder, or a folder of its own."""
+def quote(path: str | Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
+
+
+def out_folder(out: Path | None, verb: str) -> Path:
+    """The folder of a verb's results, made if it is missing; `runs/VERB/STAMP` by default."""
     if out is None:
         from gait.io.run_folder import new_folder
 
-        return new_folder(Path("runs") / verb) / "report.html"
-    if out.suffix.lower() == ".html":
-        return out
+        return new_folder(Path("runs") / verb)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        from gait.errors import GaitError
-
         raise GaitError(f"cannot use {out}: {(error.strerror or str(error)).lower()}") from None
-    return out / "report.html"
+    return out
+
+
+def report_file(out: Path | None, verb: str) -> Path:
+    """The report of a verb: a file that ends in .html, or `report.html` in a folder."""
+    return out if out is not None and out.suffix.lower() == ".html" else out_folder(out, verb) / "report.html"

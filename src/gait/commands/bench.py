@@ -9,12 +9,12 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome
+from gait.commands import Common, Outcome, out_folder
 from gait.commands.bars import share_bar
 
 
 @dataclass(frozen=True)
-class Options(Common):
+class BenchOptions(Common):
     """Measure a part of the package.
 
     `tables`: the paper's tables and figures on the benchmark twin, with every method and seed that there are weights
@@ -41,37 +41,33 @@ class Options(Common):
     """For tables: how many cores to use."""
     seconds_per_rival: float = 1.0
     """For latency: how long each rival is timed."""
-    cold: bool = False
-    """For latency: time a start without compiled code as well, which takes a minute or more."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: BenchOptions) -> Outcome:
     """Run the study and say how it goes on the way."""
-    talk = sys.stderr.isatty() and not options.json
     if options.what == "tables":
-        return _tables(options, talk)
+        return _tables(options)
     if options.what == "latency":
-        return _latency(options, talk)
+        return _latency(options)
     from gait.sim.walkbench import walking_report
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)
 
-    rows = walking_report(quick=options.quick, progress=say if talk else None)
+    rows = walking_report(quick=options.quick, progress=say if options.interactive else None)
     return Outcome(rows, title="walking", next="gait sim --gait trot --render trot.gif")
 
 
-def _tables(options: Options, talk: bool) -> Outcome:
-    with share_bar(talk, "starting; the first time this compiles for a minute or more") as progress:
+def _tables(options: BenchOptions) -> Outcome:
+    with share_bar(options.interactive) as progress:
         from gait.bench.latency import latency_report
         from gait.bench.run_tables import course_settings, run_bench, verdict, write_bench
-        from gait.estimator import METHODS
-        from gait.io.run_folder import commit, new_folder
+        from gait.io.run_folder import commit
+        from gait.methods import METHODS
 
         methods = options.methods or tuple(METHODS)
         bench = run_bench(options.quick, methods, options.test_set, options.workers, progress)
-        out = options.out or new_folder(Path("runs/bench"))
-        out.mkdir(parents=True, exist_ok=True)
+        out = out_folder(options.out, "bench")
         progress("timing", 1.0)
         latency = [] if options.quick else latency_report(methods, seconds=0.3)
         progress("drawing", 1.0)
@@ -84,7 +80,9 @@ def _tables(options: Options, talk: bool) -> Outcome:
     )
 
 
-def _latency(options: Options, talk: bool) -> Outcome:
+def _latency(options: BenchOptions) -> Outcome:
+    talk = options.interactive
+
     def say(line: str) -> None:
         # One line, written over and over.
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
@@ -93,7 +91,7 @@ def _latency(options: Options, talk: bool) -> Outcome:
         say("loading; without compiled code in the cache this takes a minute or more")
     from gait.bench.latency import latency_report
 
-    rows = latency_report(options.methods or None, options.seconds_per_rival, options.cold, say if talk else None)
+    rows = latency_report(options.methods or None, options.seconds_per_rival, say if talk else None)
     if talk:
         say("")
-    return Outcome(rows, title="one sample in, state out: median time", next="gait warmup")
+    return Outcome(rows, title="one sample in, state out: median time", next="gait bench tables --quick")

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome
+from gait.commands import Common, Outcome, quote
 from gait.read_options import ReadOptions
 
 
 @dataclass(frozen=True)
-class Options(Common, ReadOptions):
+class ConvertOptions(Common, ReadOptions):
     """Write a log or a trajectory in the format that the new name ends with: .npz, .mcap, .csv or .tum."""
 
     input: Positional[Path]
     """A log (npz, ROS bag, MCAP, CSV, HDF5) or a trajectory (npz, csv, tum)."""
     output: Positional[Path]
-    """The file to write. TUM holds poses only; of a log, those of its truth."""
+    """The file to write. TUM holds poses only; of a log, those of its ground truth."""
     start: float | None = None
     """Leave out the rows of a log before this time (s)."""
     end: float | None = None
@@ -30,7 +29,7 @@ class Options(Common, ReadOptions):
     """A longer pause (s) in a log to be resampled is an error."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: ConvertOptions) -> Outcome:
     """Read, change, write."""
     from gait.errors import GaitError
     from gait.io import format_for, open_any, read, save
@@ -57,5 +56,5 @@ def run(options: Options) -> Outcome:
         title=f"{record.KIND} {options.output}",
         notes=[f"- {note}" for note in found.notes],
         wrote=options.output,
-        next=f"gait info {shlex.quote(str(options.output))}",
+        next=f"gait info {quote(options.output)}",
     )

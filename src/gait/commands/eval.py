@@ -1,9 +1,8 @@
-"""`gait eval`: how far an estimate is from the truth, or how far every method is."""
+"""`gait eval`: the errors of an estimate, or of every method."""
 
 from __future__ import annotations
 
 import shlex
-import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, report_file
+from gait.commands import Common, Outcome, quote, report_file
 from gait.commands.bars import share_bar
 from gait.errors import GaitError
 
@@ -21,32 +20,32 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Options(Common):
-    """Compare a trajectory with the truth in a log, or run methods on logs with truth and compare those.
+class EvalOptions(Common):
+    """Compare a trajectory with the ground truth in a log, or run methods on logs with ground truth and compare those.
 
     `gait eval LOG TRAJECTORY` prints every metric of one estimate. `gait eval LOG... --methods all` runs the
     estimators, prints a table and writes a report with plots. docs/metrics.md defines each number.
     """
 
     truth: Positional[Path]
-    """A log with truth, or a trajectory to take as the truth."""
+    """A log with ground truth, or a trajectory to take as ground truth."""
     others: Positional[tuple[Path, ...]] = ()
     """The trajectory to judge (npz, csv, tum); with --methods, more logs."""
     methods: tuple[str, ...] = ()
     """Methods to run on the logs, such as gait iekf; or all."""
     start: Literal["truth", "gravity"] = "truth"
-    """With --methods: begin at the true state, or at rest with roll and pitch from the accelerometer."""
+    """With --methods: start from the true state, or at rest with roll and pitch from the accelerometer."""
     out: Path | None = None
     """With --methods: folder of the report, or its name if it ends in .html; runs/eval/STAMP by default."""
     alignment: Literal["none", "first", "yaw", "se3"] = "yaw"
-    """How the trajectory is laid over the truth before the absolute error is taken."""
+    """How the trajectory is aligned with ground truth before the absolute error is taken."""
     seconds: float = 5.0
     """Window of the relative error of the trajectory (s); left out where the run is shorter."""
     max_gap: float = 0.1
-    """A longer pause in the truth (s) is an error."""
+    """A longer pause in the ground truth (s) is an error."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: EvalOptions) -> Outcome:
     """Judge one trajectory, or methods."""
     if options.methods:
         return _methods(options)
@@ -61,7 +60,7 @@ def run(options: Options) -> Outcome:
     return _trajectory(options, options.others[0])
 
 
-def _trajectory(options: Options, path: Path) -> Outcome:
+def _trajectory(options: EvalOptions, path: Path) -> Outcome:
     from gait.io import open_any, open_trajectory
     from gait.log.log import Log
     from gait.metrics import summary
@@ -79,22 +78,21 @@ def _trajectory(options: Options, path: Path) -> Outcome:
     return Outcome(rows, title=f"{path} against {options.truth}", next=_next(options, path))
 
 
-def _next(options: Options, path: Path) -> str:
-    """Poses for other tools; where they came from such a file, the drift without the help of an alignment."""
-    truth, estimate = (shlex.quote(str(one)) for one in (options.truth, path))
+def _next(options: EvalOptions, path: Path) -> str:
+    """Poses for other tools; where they came from such a file, another alignment."""
     if path.suffix.lower() not in (".tum", ".txt"):
-        return f"gait convert {estimate} {shlex.quote(str(path.with_suffix('.tum')))}"
+        return f"gait convert {quote(path)} {quote(path.with_suffix('.tum'))}"
     other = "yaw" if options.alignment == "first" else "first"
-    return f"gait eval {truth} {estimate} --alignment {other}"
+    return f"gait eval {quote(options.truth)} {quote(path)} --alignment {other}"
 
 
-def _methods(options: Options) -> Outcome:
+def _methods(options: EvalOptions) -> Outcome:
     if options.alignment != "yaw" or options.seconds != 5.0:
         raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
-    show = sys.stderr.isatty() and not options.json
-    with share_bar(show, "starting; the first run compiles, which takes about a minute") as progress:
-        from gait.bench.walks import NOTE, mean_table, walk_rows, walk_study, write_walk_report
-        from gait.estimator import METHODS
+    with share_bar(options.interactive) as progress:
+        from gait.bench.walks import method_figures, walk_rows, walk_study, write_walk_report
+        from gait.methods import METHODS
+        from gait.report.method_table import NOTE, figure_table
 
         paths = (options.truth, *options.others)
         methods = tuple(METHODS) if "all" in options.methods else options.methods
@@ -112,10 +110,10 @@ def _methods(options: Options) -> Outcome:
     title = _title(paths) + (", mean (standard deviation)" if len(paths) > 1 else "")
     return Outcome(
         walk_rows(found.study),
-        tables=[mean_table(found.study, title)],
+        tables=[figure_table(method_figures(found.study), title)],
         notes=[*textwrap.wrap(NOTE, 79), *found.notes],
         wrote=path,
-        next=f"gait info {shlex.quote(str(options.truth))}",
+        next=f"gait info {quote(options.truth)}",
     )
 
 

@@ -1,4 +1,4 @@
-"""`gait export`: a model for programs that are not Python."""
+"""`gait export`: a method or a model for programs that are not Python."""
 
 from __future__ import annotations
 
@@ -12,74 +12,75 @@ from tyro.conf import Positional
 
 from gait.commands import Common, Outcome
 from gait.errors import GaitError
-from gait.report.rows import Row
+from gait.rows import Row
 
 if TYPE_CHECKING:
     from gait.nets.model import Model
 
 
 @dataclass(frozen=True)
-class Options(Common):
-    """Write one step of a network as an ONNX graph, or network and filter as one C file and its header."""
+class ExportOptions(Common):
+    """Write one step of a network as an ONNX graph, or the whole estimator as one C file and its header."""
 
     model: Positional[str]
-    """The name of a model that comes with gait, or the path of a model file."""
+    """A method (gait-legs, gait, iekf, ...), a model that comes with gait, or the path of a model file."""
     format: Literal["onnx", "c"]
     """onnx: the network alone. c: the whole estimator, C99 without dependencies."""
     out: Path | None = None
     """The file to write: NAME.onnx, or NAME for NAME.c and NAME.h. By default named after model or robot."""
     robot: str | None = None
-    """For c: whose IMU pose goes in, and with gait-legs whose legs (a name, or the path of a YAML file); by default the
-    robot of the model."""
+    """For c: whose legs, drives and IMU pose go in (a name, or the path of a YAML file); by default the robot of the
+    model, or the Go1."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: ExportOptions) -> Outcome:
     """Read the model and write its other form."""
+    from gait.export.c import weights_of
     from gait.nets.cost import folded_multiply_adds
-    from gait.nets.model import load_model
 
-    model = load_model(options.model)
-    a = model.architecture
-    rows = [
-        Row("network", a.kind, "-"),
-        Row("robot", options.robot or model.robot, "-"),
-        Row("rate", model.rate, "Hz"),
-        Row("inputs", " ".join(a.inputs), "-"),
-        Row("multiply_adds", folded_multiply_adds(a), "-"),
-    ]
-    if options.format == "onnx":
-        if options.robot is not None:
-            raise GaitError("--robot is for --format c: the ONNX graph holds the network alone")
-        return _onnx(options, model, rows)
-    return _c(options, model, rows)
+    model = weights_of(options.model)
+    robot = options.robot or (model.robot if model else "go1")
+    rows = [Row("robot", robot, "-")]
+    if model is not None:
+        a = model.architecture
+        rows.insert(0, Row("network", a.kind, "-"))
+        rows += [
+            Row("rate", model.rate, "Hz"),
+            Row("inputs", " ".join(a.inputs), "-"),
+            Row("multiply_adds", folded_multiply_adds(a), "-"),
+        ]
+    if options.format == "c":
+        return _c(options, robot, rows)
+    if options.robot is not None:
+        raise GaitError("--robot is for --format c: the ONNX graph holds the network alone")
+    if model is None:
+        raise GaitError(f"method {options.model} has no network: ask for --format c")
+    return _onnx(options, model, rows)
 
 
-def _onnx(options: Options, model: Model, rows: list[Row]) -> Outcome:
+def _onnx(options: ExportOptions, model: Model, rows: list[Row]) -> Outcome:
     from gait.export.onnx import save_onnx
 
     out = options.out or Path(f"{Path(options.model).stem}.onnx")
     if out.suffix != ".onnx":
         raise GaitError(f"{out} does not end in .onnx: rename it, or ask for --format c")
     graph = save_onnx(model, out).graph
-    rows += [
-        Row("graph_inputs", len(graph.input), "-"),
-        Row("graph_outputs", len(graph.output), "-"),
-        Row("graph_nodes", len(graph.node), "-"),
-        Row("size", out.stat().st_size, "B"),
-    ]
+    counts = {"inputs": graph.input, "outputs": graph.output, "nodes": graph.node}
+    rows += [Row(f"graph_{name}", len(some), "-") for name, some in counts.items()]
+    rows.append(Row("size", out.stat().st_size, "B"))
     code = f"import onnxruntime as o; print([i.name for i in o.InferenceSession({json.dumps(str(out))}).get_inputs()])"
     return Outcome(rows, title=f"{options.model} as ONNX", wrote=out, next=f"python -c {shlex.quote(code)}")
 
 
-def _c(options: Options, model: Model, rows: list[Row]) -> Outcome:
+def _c(options: ExportOptions, name: str, rows: list[Row]) -> Outcome:
     from gait.export.c import save_c
     from gait.robot import Robot
 
-    robot = None if options.robot is None else Robot.load(options.robot)
-    out = options.out or Path(f"gait_{model.robot if robot is None else robot.name}")
+    robot = Robot.load(name)
+    out = options.out or Path(f"gait_{robot.name}")
     if out.suffix not in ("", ".c", ".h"):
         raise GaitError(f"{out} is no name for C files: give {out.with_suffix('')}, or ask for --format onnx")
-    source, header = save_c(model, out, robot)
+    source, header = save_c(options.model, out, robot)
     rows += [
         Row("source_size", source.stat().st_size, "B"),
         Row("header_size", header.stat().st_size, "B"),

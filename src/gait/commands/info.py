@@ -1,9 +1,9 @@
-"""`gait info`: what is in a file, or in this installation."""
+"""`gait info`: inspect a log, trajectory or model, or this installation."""
 
 from __future__ import annotations
 
 import shlex
-import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -11,16 +11,21 @@ from typing import Optional
 from tyro.conf import Positional
 
 from gait.commands import Common, Outcome
-from gait.commands.bars import status
+from gait.commands.bars import STARTING, status
 from gait.read_options import ReadOptions, given_words
+from gait.rows import Row
+from gait.samples import SAMPLE
+
+CHECK_SECONDS, CHECK_RMSE = 2.0, 0.1
+"""Part of the sample that the self-check estimates, and the velocity error that it allows, m/s: four times its own."""
 
 
 @dataclass(frozen=True)
-class Options(Common, ReadOptions):
-    """Show what is in a log, trajectory or model; without a path, what a bug report needs.
+class InfoOptions(Common, ReadOptions):
+    """Inspect a log, trajectory or model; without a path, show what a bug report needs.
 
-    Of a log: what was guessed in reading it, what the estimator uses, and whether gravity, gyro, joints and truth look
-    as they should. For a bug report: versions, extras, the machine, and whether the estimator runs here and is right on
+    Of a log: what was guessed in reading it, what the estimator uses, and sanity checks of gravity, gyro, joints and
+    ground truth. For a bug report: versions, extras, the machine, and whether the estimator runs here and is right on
     2 s of the sample.
     """
 
@@ -29,15 +34,14 @@ class Options(Common, ReadOptions):
     """A log (npz, ROS bag, MCAP, CSV, HDF5), a trajectory (npz, csv, tum), or a model (its name, or safetensors)."""
 
 
-def run(options: Options) -> Outcome:
+def run(options: InfoOptions) -> Outcome:
     """Describe the file or the installation."""
     from gait.report import describe
 
     if options.path is None:
         rows = describe.installation()
-        words = "trying the estimator; the first time this compiles for about a minute"
-        with status(sys.stderr.isatty() and not options.json, words):
-            rows += describe.self_check()
+        with status(options.interactive, STARTING):
+            rows += self_check()
         return Outcome(rows, title="This installation", next="gait demo")
     from gait.io import read
     from gait.log.log import Log
@@ -47,16 +51,62 @@ def run(options: Options) -> Outcome:
         return Outcome(describe.model(load_model(options.path)), title=f"Model {options.path}")
     found = read(options.path, options)
     record = found.record
-    path = shlex.quote(str(options.path))
-    following = "csv" if isinstance(record, Log) else "tum"
-    target = shlex.quote(str(options.path.with_suffix(f".{following}")))
-    if options.path.suffix == f".{following}":
-        target = shlex.quote(str(options.path.with_suffix(".npz")))
-    rows, lines = describe.reading(found)
-    words = shlex.join(given_words(options))
-    return Outcome(
-        rows,
-        title=f"{record.KIND} {options.path}",
-        notes=lines,
-        next=f"gait convert {path} {target}{' ' * bool(words)}{words}",
-    )
+    suffix = ".csv" if isinstance(record, Log) else ".tum"
+    target = options.path.with_suffix(".npz" if options.path.suffix == suffix else suffix)
+    rows, notes = describe.reading(found)
+    following = shlex.join(["gait", "convert", str(options.path), str(target), *given_words(options)])
+    return Outcome(rows, title=f"{record.KIND} {options.path}", notes=notes, next=following)
+
+
+def self_check() -> list[Row]:
+    """Whether the estimator runs here and is right: inverse kinematics, then a part of the sample log.
+
+    A failure becomes a row, since a bug report needs the other rows all the same.
+    """
+    rows: list[Row] = []
+    wrong: list[str] = []
+    try:
+        rows += _runtime()
+        for check, limit in (_check_kinematics, 1e-9), (_check_estimator, CHECK_RMSE):
+            row, *more = check()
+            rows += [row, *more]
+            # nan is not below any limit.
+            if not float(row.value) < limit:
+                wrong.append(f"{row.name} is {row.value:.3g} {row.unit}, more than {limit:g}")
+    except Exception as error:
+        wrong.append(f"{type(error).__name__}: {error}")
+    return [*rows, Row("self_check", f"failed: {'; '.join(wrong)}" if wrong else "ok", "-")]
+
+
+def _runtime() -> list[Row]:
+    """Which build of the core runs the estimator."""
+    from gait.binding import core_path
+
+    return [Row("core", core_path().stem.removeprefix("_core_"), "-")]
+
+
+def _check_kinematics() -> list[Row]:
+    import numpy as np
+
+    from gait.robot import Robot
+
+    robot = Robot.load("go1")
+    feet = robot.feet(robot.q_stand)
+    q = np.concatenate([robot.inverse(leg, feet[i]) for i, leg in enumerate(robot.leg_names)])
+    return [Row("self_check_kinematics", float(np.abs(robot.feet(q) - feet).max()), "m")]
+
+
+def _check_estimator() -> list[Row]:
+    from gait.estimator import Estimator
+    from gait.log.log import Log
+    from gait.metrics import velocity_rmse
+
+    log = Log.load(SAMPLE)
+    log = log.slice(t1=float(log.t[0]) + CHECK_SECONDS)
+    estimator = Estimator.load(log.robot)
+    # Processor time: a busy machine must not look like a slow one.
+    start = time.process_time()
+    trajectory = estimator.run(log)
+    spent = time.process_time() - start
+    rmse = velocity_rmse(trajectory, log).rmse
+    return [Row("self_check_velocity_rmse", rmse, "m/s"), Row("self_check_step", spent / len(log) * 1e6, "us")]

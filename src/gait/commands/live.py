@@ -1,8 +1,7 @@
-"""`gait live`: estimate a robot that runs, and tell the world."""
+"""`gait live`: estimate a running robot and publish its odometry."""
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome
-from gait.commands.bars import status
+from gait.commands import Common, Outcome, quote
+from gait.commands.bars import STARTING, status
 from gait.errors import GaitError
 from gait.methods import DEFAULT
 
@@ -19,21 +18,21 @@ if TYPE_CHECKING:
     from gait.estimator import Estimator
     from gait.live.dds import Node
     from gait.live.session import OdometrySink, Sink
-    from gait.live.sources import Source
+    from gait.live.sources import SampleSource
 
 NONE = "none"
 
 
 @dataclass(frozen=True)
-class Options(Common):
-    """Estimate a robot that runs: from ROS 2 topics, a Go2, a Go1, or a log that is played again; see docs/live.md.
+class LiveOptions(Common):
+    """Estimate a running robot: from ROS 2 topics, a Go2, a Go1, or a log played back; see docs/live.md.
 
     Odometry and tf go to DDS, where ROS 2 sees them as /odom and /tf. Keep the robot still for the first moment. Ctrl-C
     stops.
     """
 
     source: Positional[str]
-    """ros, go2, go1, or the path of a log to play at the speed of life."""
+    """ros, go2, go1, or the path of a log to play back in real time."""
     # Not `... | None`: for that tyro imports a type checker, which doubles the time of a help.
     robot: Optional[str] = None  # noqa: UP045
     """Name of the robot, or the path of its YAML file; go1 for ros, what the log says for a log."""
@@ -58,9 +57,9 @@ class Options(Common):
     speed: float = 1.0
     """Of a log: 2 is twice as fast."""
     odom: str = "/odom"
-    """Topic for nav_msgs/Odometry; none for no such thing."""
+    """Topic for nav_msgs/Odometry; none to publish none."""
     tf: str = "/tf"
-    """Topic for tf2_msgs/TFMessage; none for no such thing."""
+    """Topic for tf2_msgs/TFMessage; none to publish none."""
     frame: str = "odom"
     """Frame of the odometry."""
     child: str = "base_link"
@@ -75,21 +74,21 @@ class Options(Common):
     """Print a line every so many seconds, instead of one that changes."""
 
 
-def run(options: Options) -> Outcome:
-    """Set up, run until told to stop, and say how it went."""
+def run(options: LiveOptions) -> Outcome:
+    """Set up, run until stopped, and summarise."""
     if options.view is not None and len(options.view) > 1:
         raise GaitError("--view takes one file: give the source before it, as in gait live ros --view run.rrd")
     if options.record is not None and options.record.suffix != ".mcap":
         raise GaitError(f"{options.record} does not end in .mcap: name the recording so")
-    show = sys.stderr.isatty() and not options.json
-    with status(show, "starting; the first time this compiles for about a minute"):
+    show = options.interactive
+    with status(show, STARTING):
         import time
 
-        from gait.live.monitor import Line, Monitor
+        from gait.live.monitor import Monitor, StatusLine
         from gait.live.session import run_live, until_interrupted
 
         parts = _Parts(options)
-    monitor, line = Monitor(), Line(show, options.every)
+    monitor, line = Monitor(), StatusLine(show, options.every)
     if show or options.every:
         print(f"{parts.source.name}, by {parts.estimator.method}; Ctrl-C stops", file=sys.stderr)
     with until_interrupted() as interrupted:
@@ -109,13 +108,13 @@ def run(options: Options) -> Outcome:
 
 
 class _Parts:
-    """All that a session needs, and its end."""
+    """The parts of a session."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: LiveOptions) -> None:
         from gait.estimator import Estimator
 
         self.options, self.notes = options, list[str]()
-        # What is missing shall be missed before anything takes time.
+        # A missing package is reported before anything takes time.
         self._node = self._join()
         self.estimator = self._load(Estimator)
         self.source = self._source()
@@ -123,7 +122,7 @@ class _Parts:
         self._odometry = self._sinks()
 
     def _join(self) -> Node | None:
-        """A place in DDS, where it is needed; publishing is worth a note where the package is missing."""
+        """A DDS node where it is needed; without the package, a note that nothing is published."""
         from gait.live.dds import Node, check_extra
 
         options = self.options
@@ -138,7 +137,7 @@ class _Parts:
         return Node(options.domain, options.interface)
 
     def _load(self, kind: type[Estimator]) -> Estimator:
-        """The estimator, warm: the first call compiles, and reads its weights for the first time."""
+        """The estimator, after a few steps: the first is slow."""
         import numpy as np
 
         options = self.options
@@ -155,7 +154,7 @@ class _Parts:
         estimator.reset()
         return estimator
 
-    def _source(self) -> Source:
+    def _source(self) -> SampleSource:
         options, robot, node = self.options, self.estimator.robot, self._node
         if options.source == "ros":
             from gait.live.sources import RosSource, Topics, dds_name
@@ -201,20 +200,20 @@ class _Parts:
             about = {"robot": robot.name, "method": self.estimator.method, "source": self.source.name}
             recorder = McapRecorder(options.record, encoder, **about)
         sink = OdometrySink(Converter(robot), encoder, odometry, transform, recorder, robot.joint_names)
-        # First: a control loop waits for odometry, nobody waits for a picture.
+        # First: a control loop waits for the odometry.
         self.sinks.insert(0, sink)
         return sink
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close source and node."""
         self.source.close()
         if self._node is not None:
             self._node.close()
 
     def outcome(self, monitor: object) -> Outcome:
-        """How it went."""
+        """The summary of the session."""
         from gait.live.monitor import Monitor
-        from gait.report.rows import Row
+        from gait.rows import Row
 
         assert isinstance(monitor, Monitor)
         rows = [*monitor.rows(), Row("dropped", self._odometry.dropped, "-")]
@@ -224,5 +223,5 @@ class _Parts:
         if note := getattr(self.source, "note", ""):
             notes.append(f"{note[:1].upper()}{note[1:]}.")
         record = self.options.record
-        following = f"gait run {shlex.quote(str(record))}" if record is not None and monitor.samples else ""
+        following = f"gait run {quote(record)}" if record is not None and monitor.samples else ""
         return Outcome(rows, title=self.source.name, notes=notes, wrote=record, next=following)

@@ -1,18 +1,18 @@
-"""`gait run`: a log through an estimator, and all that comes out of it."""
+"""`gait run`: estimate a log, and write the trajectory and a report."""
 
 from __future__ import annotations
 
 import shlex
-import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome
+from gait.commands import Common, Outcome, quote
 from gait.commands.bars import share_bar
 from gait.errors import GaitError
 from gait.methods import DEFAULT
@@ -20,12 +20,11 @@ from gait.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from gait.estimator import Details, Estimator
-    from gait.health import Health
     from gait.log.log import Log
     from gait.log.trajectory import Trajectory
     from gait.report.rerun_view import View
-    from gait.report.rows import Row
     from gait.report.table import Table
+    from gait.rows import Row
 
 WINDOW = 5.0
 """Seconds of the relative error."""
@@ -43,18 +42,19 @@ SHOWN = {
     "step": "a step",
     "health_ok": "health ok",
 }
-"""What people see of the rows, and in which words."""
+"""Rows of the table, and their labels."""
 AT_REST = (
-    "The log has no truth: taken to begin at rest, with roll and pitch from the accelerometer, at the origin, facing"
-    " along x. If the robot moves at the first sample, cut to where it stands: gait convert LOG NEW.npz --start 1.5"
+    "The log has no ground truth: taken to begin at rest, with roll and pitch from the accelerometer, at the origin,"
+    " facing along x. If the robot moves at the first sample, cut to where it stands: gait convert LOG NEW.npz"
+    " --start 1.5"
 )
 
 
 @dataclass(frozen=True)
-class Options(Common, ReadOptions):
+class RunOptions(Common, ReadOptions):
     """Estimate a log: a table, the trajectory as TUM, CSV and MCAP, and a report with plots; see docs/run.md.
 
-    The format of the log is guessed; accuracy is told where the log has the truth.
+    The format of the log is guessed; accuracy is reported where the log has ground truth.
     """
 
     log: Positional[Path]
@@ -62,8 +62,8 @@ class Options(Common, ReadOptions):
     method: str = DEFAULT
     """gait-legs, gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
     start: Literal["auto", "truth", "gravity"] = "auto"
-    """Begin at the true state, or at rest with roll and pitch from the accelerometer; auto takes the truth if there is
-    one."""
+    """Start from the true state, or at rest with roll and pitch from the accelerometer; auto takes ground truth if
+    there is any."""
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
     out: Optional[Path] = None  # noqa: UP045
     """Folder for the results, which must not hold anything; runs/run/STAMP by default."""
@@ -71,46 +71,45 @@ class Options(Common, ReadOptions):
     """Show the robot in Rerun; with the name of an .rrd file, write that instead."""
 
 
-def run(options: Options) -> Outcome:
-    """Read, estimate, write, and say how good it is."""
+def run(options: RunOptions) -> Outcome:
+    """Read, estimate, write, and report the accuracy."""
     if options.view is not None and len(options.view) > 1:
         raise GaitError("--view takes one file: give the log before it, as in gait run LOG --view run.rrd")
-    show = sys.stderr.isatty() and not options.json
-    with share_bar(show, "starting; the first run compiles, which takes about a minute") as progress:
+    with share_bar(options.interactive) as progress:
         return _run(options, progress)
 
 
-def _run(options: Options, progress: Callable[[str, float], None]) -> Outcome:
+def _run(options: RunOptions, progress: Callable[[str, float], None]) -> Outcome:
     from gait.io import read
-    from gait.io.result_folder import whole_folder
+    from gait.io.run_folder import whole_folder
 
     progress("reading the log", 0.0)
-    reading = read(options.log, ReadOptions(**{one.name: getattr(options, one.name) for one in fields(ReadOptions)}))
+    reading = read(options.log, options)
     progress("estimating", 0.1)
     done, view = _estimate(options, reading.log)
-    log = done.log
-    rows = _rows(done)
-    notes = [*reading.notes, *_notes(done)]
+    log, rows = done.log, _rows(done)
     with whole_folder(options.out, "run") as folder:
         _write(options, folder.work, done, rows, progress)
         if view is not None:
-            view.show_run(
-                log, done.trajectory, done.details, lambda share: progress("drawing for Rerun", 0.8 + 0.2 * share)
-            )
+            tell = partial(_part, progress, "drawing for Rerun", 0.8)
+            view.show_run(log, done.trajectory, done.details, tell)
             view.close()
-    path = shlex.quote(str(options.log))
-    following = f"gait eval {path} --methods all" if log.has_truth else f"gait info {path}"
+    following = f"gait eval {quote(options.log)} --methods all" if log.has_truth else f"gait info {quote(options.log)}"
     if options.view:
-        following = f"rerun {shlex.quote(str(options.view[0]))}"
+        following = f"rerun {quote(options.view[0])}"
     title = f"{options.log.name} by {done.method}: {log.duration:.1f} s of {done.estimator.robot.name}"
-    tables = [_table(rows, title, done.method)]
-    notes = [line for note in notes for line in textwrap.wrap(note, 100)]
-    return Outcome(rows, tables=tables, notes=notes, wrote=folder.final, next=following)
+    notes = [line for note in (*reading.notes, *_notes(done)) for line in textwrap.wrap(note, 100)]
+    return Outcome(rows, tables=[_table(rows, title, done.method)], notes=notes, wrote=folder.final, next=following)
+
+
+def _part(progress: Callable[[str, float], None], what: str, start: float, share: float) -> None:
+    """Progress of a fifth of the work."""
+    progress(what, start + 0.2 * share)
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """A log and what came of it."""
+    """A log and its estimate."""
 
     log: Log
     estimator: Estimator
@@ -129,16 +128,26 @@ class _Run:
         """Whether the start is an assumption."""
         return self.start == "gravity" and not self.log.has_truth
 
+    @property
+    def health(self) -> dict[str, float]:
+        """Share of the samples with each health flag that was ever raised, by name."""
+        import numpy as np
 
-def _estimate(options: Options, log: Log) -> tuple[_Run, View | None]:
-    """Estimate, and open the view first: whoever lacks it shall not wait for the rest."""
+        from gait.health import Health
+
+        health = self.trajectory.health
+        shares = {} if health is None else {flag.name: float(np.mean(health & flag.value != 0)) for flag in Health}
+        return {str(name).lower(): share for name, share in shares.items() if share}
+
+
+def _estimate(options: RunOptions, log: Log) -> tuple[_Run, View | None]:
+    """Estimate, and open the view first: if it is missing, that is known before anything takes time."""
     import time
 
     from gait.estimator import Estimator
 
     start = options.start if options.start != "auto" else ("truth" if log.has_truth else "gravity")
-    robot = options.robot or log.robot
-    estimator = Estimator.load(robot, options.method)
+    estimator = Estimator.load(options.robot or log.robot, options.method)
     view = None
     if options.view is not None:
         from gait.report.rerun_view import View
@@ -147,13 +156,13 @@ def _estimate(options: Options, log: Log) -> tuple[_Run, View | None]:
     begin = time.perf_counter()
     trajectory = estimator.run(log, start)
     spent = time.perf_counter() - begin
-    # Once more, and not timed: to tell where it looks costs time, and changes no number.
-    looking = Estimator.load(estimator.robot, options.method, attention=True)
-    return _Run(log, estimator, start, trajectory, looking.run_with_details(log, start)[1], spent), view
+    # Once more, and not timed: to record the attention costs time, and changes no number.
+    attentive = Estimator.load(estimator.robot, options.method, attention=True)
+    return _Run(log, estimator, start, trajectory, attentive.run_with_details(log, start)[1], spent), view
 
 
 def _notes(done: _Run) -> list[str]:
-    """What was assumed, and what was wrong with the log."""
+    """What was assumed, and the faults of the log."""
     notes = [AT_REST] if done.at_rest else []
     if gaps := done.log.gaps():
         longest = max(length for _, length in gaps)
@@ -161,36 +170,19 @@ def _notes(done: _Run) -> list[str]:
             f"The log has {len(gaps)} gap{'s' if len(gaps) > 1 else ''}, the longest of {longest:.3g} s: there the"
             " velocity is held, and drift includes it."
         )
-    if done.trajectory.health is not None:
-        from gait.health import Health
-
-        ill = [f"{_word(flag)} {share:.2g} %" for flag, share in _shares(done.trajectory) if flag != Health.STARTING]
-        if ill:
-            notes.append(f"Health, in per cent of the samples: {', '.join(ill)}; docs/log.md has the words.")
+    flags = {name.replace("_", " "): 100.0 * share for name, share in done.health.items() if name != "starting"}
+    if flags:
+        shares = ", ".join(f"{name} {share:.2g} %" for name, share in flags.items())
+        notes.append(f"Health, in per cent of the samples: {shares}; docs/log.md explains the flags.")
     return notes
 
 
-def _shares(trajectory: Trajectory) -> list[tuple[Health, float]]:
-    """The flags that were ever up, and in how many per cent of the samples."""
-    import numpy as np
-
-    from gait.health import Health
-
-    assert trajectory.health is not None
-    found = [(flag, 100.0 * float(np.mean(trajectory.health & flag.value != 0))) for flag in Health]
-    return [(flag, share) for flag, share in found if share]
-
-
-def _word(flag: Health) -> str:
-    return str(flag.name).lower().replace("_", " ")
-
-
 def _rows(done: _Run) -> list[Row]:
-    """What the run was, how good it is where that is known, and how well the sensors did."""
+    """Size, accuracy where there is ground truth, and health."""
     import numpy as np
 
     from gait.metrics import path_length, summary
-    from gait.report.rows import Row
+    from gait.rows import Row
 
     log, trajectory = done.log, done.trajectory
     rows = [Row("duration", log.duration, "s"), Row("samples", len(log), "-"), Row("rate", log.rate, "Hz")]
@@ -210,54 +202,50 @@ def _rows(done: _Run) -> list[Row]:
     rows.append(Row("step", done.spent / len(log) * 1e6, "us"))
     if trajectory.health is not None:
         rows.append(Row("health_ok", float(np.mean(trajectory.health == 0)), "-"))
-        rows += [Row(f"health_{flag.name}".lower(), share / 100.0, "-") for flag, share in _shares(trajectory)]
-    return rows
+    return rows + [Row(f"health_{name}", share, "-") for name, share in done.health.items()]
 
 
 def _table(rows: list[Row], title: str, method: str) -> Table:
-    """What fits a glance; results.json and --json have all of it."""
-    from gait.report.table import Cell, Line, Table
+    """The most important rows; results.json and --json have all of them."""
+    from gait.report.table import Cell, Table, TableLine
 
     values = {row.name: row for row in rows}
     lines = [
-        Line((name,), (label,), "share" if values[name].unit == "-" else values[name].unit, {method: Cell(value)})
+        TableLine((name,), {method: Cell(value)}, "share" if values[name].unit == "-" else values[name].unit, (label,))
         for name, label in SHOWN.items()
         if name in values and isinstance(value := values[name].value, float)
     ]
     return Table("run", title, "", ("",), (method,), tuple(lines), best="")
 
 
-def _write(options: Options, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]) -> None:
-    """All files of the run."""
+def _write(
+    options: RunOptions, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]
+) -> None:
+    """Write all files of the run."""
     import json
 
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation
-    from gait.report.rows import Row, rows_to_json
     from gait.report.run_report import write_run_report
+    from gait.rows import Row, rows_to_json
 
-    trajectory = done.trajectory
+    log, trajectory, robot = done.log, done.trajectory, done.estimator.robot
     progress("writing trajectory.csv", 0.3)
     trajectory.to_tum(folder / "trajectory.tum")
     trajectory.to_csv(folder / "trajectory.csv")
-    write_mcap(
-        folder / "trajectory.mcap",
-        trajectory,
-        done.estimator.robot,
-        done.log.gyro,
-        progress=lambda share: progress("writing trajectory.mcap", 0.5 + 0.2 * share),
-    )
+    tell = partial(_part, progress, "writing trajectory.mcap", 0.5)
+    write_mcap(folder / "trajectory.mcap", trajectory, robot, log.gyro, progress=tell)
     progress("writing the report", 0.7)
     settings = {
         "command": shlex.join(["gait", "run", str(options.log), "--method", options.method, "--start", done.start]),
         "log": str(options.log),
         "method": options.method,
         "start": done.start,
-        "robot": done.estimator.robot.name,
+        "robot": robot.name,
     }
     facts = [*(Row(name, value, "-") for name, value in settings.items()), *rows, *installation()]
-    words = AT_REST if done.at_rest else f"{done.log.duration:.1f} s, started from {done.start}."
+    words = AT_REST if done.at_rest else f"{log.duration:.1f} s, started from {done.start}."
     title = f"{options.log.name} by {done.method}"
-    write_run_report(folder / "report.html", title, words, done.log, trajectory, done.details, done.spent, facts)
+    write_run_report(folder / "report.html", title, words, log, trajectory, done.details, rows, facts)
     (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     (folder / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")

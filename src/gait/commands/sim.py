@@ -1,33 +1,26 @@
-"""`gait sim`: let a simulated robot walk, and keep what its sensors say."""
+"""`gait sim`: simulate a walking robot and record its sensors."""
 
 from __future__ import annotations
 
-import shlex
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
-from gait.commands import Common, Outcome
-from gait.commands.bars import status
+from gait.commands import Common, Outcome, quote
+from gait.commands.bars import STARTING, count_bar, status
 from gait.errors import GaitError
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.sim.plan import CollectConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gait.sim.arrows import Velocities
-    from gait.sim.collect import Progress
-
-STARTING = "starting; the first time this compiles for about half a minute"
+    from gait.sim.collect import CollectionProgress
 
 
 @dataclass(frozen=True)
-class Options(Common, CollectConfig):
+class SimOptions(Common, CollectConfig):
     """Simulate a walking robot: one Log file an episode and an index, or a picture; see docs/simulator.md.
 
     A folder that holds part of the collection is completed. The files do not depend on --workers.
@@ -47,44 +40,46 @@ class Options(Common, CollectConfig):
     """Speed of a .gif: half by default, since a trot is quick; 1 is real time."""
 
     def __post_init__(self) -> None:
-        """Check the settings, which loads the simulator; say so, since the first time it has to be compiled."""
-        with status(sys.stderr.isatty() and not self.json, STARTING):
+        """Check the settings, which loads the simulator."""
+        with status(self.interactive, STARTING):
             super().__post_init__()
-            import gait.sim.collect  # noqa: F401
+            from gait.sim.compiled import warm_up
+
+            warm_up()
         if self.estimate and self.render is None:
             raise GaitError("--estimate is for pictures: say where to draw with --render walk.gif")
         if not 0.05 <= self.speed <= 4.0:
             raise GaitError(f"speed must lie between 0.05 and 4, got {self.speed:g}")
 
 
-def run(options: Options) -> Outcome:
+def run(options: SimOptions) -> Outcome:
     """Draw, collect, or both."""
     config = CollectConfig(**{field.name: getattr(options, field.name) for field in fields(CollectConfig)})
-    show = sys.stderr.isatty() and not options.json
     rows: list[Row] = []
     if options.render is not None:
-        rows += _draw(config, options, options.render, show)
+        rows += _draw(config, options, options.render)
         if options.out is None:
-            return Outcome(rows, title=_title(config), wrote=options.render, next=f"gait sim {_words(config)}")
+            words = f"--gait {config.gait} --terrain {config.terrain} --episodes 10 --out runs/sim/{config.gait}"
+            return Outcome(rows, title=_title(config), wrote=options.render, next=f"gait sim {words}")
     out = options.out or Path("runs/sim") / f"{config.gait}-{config.terrain}-{config.sensors}-{config.seed}"
-    rows += _collect(config, out, options.workers, show)
-    first = shlex.quote(str(out / "episode_00000.npz"))
-    return Outcome(rows, title=_title(config), wrote=out, next=f"gait info {first}")
+    rows += _collect(config, out, options)
+    return Outcome(rows, title=_title(config), wrote=out, next=f"gait info {quote(out / 'episode_00000.npz')}")
 
 
-def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list[Row]:
+def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]:
     from gait.sim.collect import collect
 
-    last: Progress | None = None
+    last: CollectionProgress | None = None
 
-    def remember(progress: Progress) -> None:
+    def remember(now: CollectionProgress) -> None:
         nonlocal last
-        last = progress
-        update(progress)
+        last = now
+        note = f"{now.realtime_factor:.1f} x real time, {now.falls} falls" if now.simulated else ""
+        update(now.finished, now.total, note)
 
     try:
-        with _bar(show, "episodes") as update:
-            end = collect(config, out, workers, remember)
+        with count_bar(options.interactive, "episodes") as update:
+            end = collect(config, out, options.workers, remember)
     except KeyboardInterrupt:
         # The process is about to end: an impatient second Ctrl-C has nothing left to stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -101,69 +96,44 @@ def _collect(config: CollectConfig, out: Path, workers: int, show: bool) -> list
     return [*rows, Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else rows
 
 
-def _draw(config: CollectConfig, options: Options, path: Path, show: bool) -> list[Row]:
-    from gait.sim.collect import Progress, draw_episode, episode_feedback
+def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
+    from gait.sim.collect import draw_episode, episode_feedback
     from gait.sim.render import RenderConfig, check_path, frames, save
 
     check_path(path)
     episode, seed, _ = draw_episode(config, 0)
-    velocities = _velocities(config, options.estimate, show) if options.estimate else None
+    velocities = _velocities(config, options) if options.estimate else None
     look, images = RenderConfig(speed=options.speed), []
     if velocities is not None:
-        # From the side and from higher up: an arrow that points at the camera is all head.
+        # From the side and from higher up, so that no arrow points at the camera.
         look = replace(look, azimuth=100.0, elevation=-25.0)
     total = round(config.seconds * look.fps)
-    with _bar(show, "frames") as update:
+    with count_bar(options.interactive, "frames") as update:
         for image in frames(episode, seed, look, episode_feedback(config, episode, seed), velocities):
             images.append(image)
-            update(Progress(len(images), total))
+            update(len(images), total, "")
     count = save(images, path, look)
     rows = [Row("frames", count, "-"), Row("drawn", len(images) / look.fps, "s")]
     return rows if velocities is None else [*rows, Row("velocity_rmse", velocities.rmse, "m/s")]
 
 
-def _velocities(config: CollectConfig, method: str, show: bool) -> Velocities:
-    """What a method estimates in the first episode, which is simulated for it; drawing then repeats the same steps."""
-    with status(show, STARTING):
+def _velocities(config: CollectConfig, options: SimOptions) -> Velocities:
+    """The estimates of a method in the first episode, which is simulated for it; drawing repeats the same steps."""
+    with status(options.interactive, STARTING):
         from gait.estimator import Estimator
         from gait.sim.arrows import Velocities
         from gait.sim.collect import draw_episode, episode_feedback, episode_robot
         from gait.sim.episode import run_episode
+        from gait.sim.mismatch import sensors_of
         from gait.sim.sensors import sense
-        from gait.sim.twin import sensors_of
 
         episode, seed, noise = draw_episode(config, 0)
         robot = episode_robot(episode)
-        estimator = Estimator.load(robot, method)
+        estimator = Estimator.load(robot, options.estimate)
         raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
         return Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
-
-
-@contextmanager
-def _bar(show: bool, what: str) -> Iterator[Callable[[Progress], None]]:
-    """A progress bar on a terminal; nothing anywhere else."""
-    if not show:
-        yield lambda progress: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None, note="")
-
-        def update(progress: Progress) -> None:
-            note = f"{progress.realtime_factor:.1f} x real time, {progress.falls} falls" if progress.simulated else ""
-            bar.update(task, total=progress.total, completed=progress.finished, note=note)
-
-        yield update
 
 
 def _title(config: CollectConfig) -> str:
     robots = f"robots like {config.robot}" if config.random_robots else config.robot
     return f"{robots}: {config.gait} on {config.terrain}, {config.sensors} sensors"
-
-
-def _words(config: CollectConfig) -> str:
-    return f"--gait {config.gait} --terrain {config.terrain} --episodes 10 --out runs/sim/{config.gait}"

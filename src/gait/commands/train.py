@@ -1,32 +1,28 @@
-"""`gait train`: learn a network from simulated walks."""
+"""`gait train`: train a network on simulated walks."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
-from gait.commands import Common, Outcome
+from gait.commands import Common, Outcome, out_folder, quote
+from gait.commands.bars import count_bar
 from gait.errors import GaitError, need_extra
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.train.config import FIELDS, TrainConfig, config_of, read_config
 
 if TYPE_CHECKING:
-    from gait.train.loop import Progress
-
-ROOT = Path("runs/train")
+    from gait.train.loop import TrainingProgress
 
 
 @dataclass(frozen=True)
-class RunOptions(Common):
+class _TrainRun(Common):
     """Train a network; see docs/training.md. Values come from the defaults, then --config, then the command line."""
 
     config: Path | None = None
@@ -54,8 +50,7 @@ def _optional_fields() -> list[tuple[str, Any, Any]]:
     hints, options = get_type_hints(TrainConfig), []
     for entry in fields(TrainConfig):
         many = isinstance(entry.default, tuple)
-        default: Any = entry.default
-        default = " ".join(default) if many else default
+        default = " ".join(entry.default) if isinstance(entry.default, tuple) else entry.default
         kind = hints[entry.name].__args__[0] if many else hints[entry.name]
         metavar = "{True,False}" if kind is bool else kind.__name__.upper()
         arg = tyro.conf.arg(
@@ -67,35 +62,38 @@ def _optional_fields() -> list[tuple[str, Any, Any]]:
     return options
 
 
-Options = make_dataclass("Options", _optional_fields(), bases=(RunOptions,), frozen=True)
-Options.__doc__ = RunOptions.__doc__
+TrainOptions = make_dataclass("TrainOptions", _optional_fields(), bases=(_TrainRun,), frozen=True)
+TrainOptions.__doc__ = _TrainRun.__doc__
 
 
 def run(options: Any) -> Outcome:
     """Train, or go on with a training."""
     try:
+        from gait.report.describe import result_rows
         from gait.train.loop import MODEL, train
     except ModuleNotFoundError as error:
         raise need_extra(error.name or "torch", "train") from None
     config, out = _resolve(options)
-    show = sys.stderr.isatty() and not options.json
+
+    def tell(now: TrainingProgress) -> None:
+        note = f"loss {now.loss:.3f}, {now.samples_per_second / 1e3:.0f} k samples/s"
+        if now.rmse == now.rmse:
+            note += f", validation {now.rmse:.4f} m/s, {100 * now.within:.0f} % within 1 sigma"
+        update(now.iteration, now.total, note)
+
     try:
-        with _bar(show) as update:
-            model = train(config, out, options.resume is not None, options.workers, options.checkpoint_seconds, update)
+        with count_bar(options.interactive, "iterations") as update:
+            model = train(config, out, options.resume is not None, options.workers, options.checkpoint_seconds, tell)
     except KeyboardInterrupt:
-        print(f"gait: stopped: `gait train --resume {shlex.quote(str(out))}` goes on", file=sys.stderr)
+        print(f"gait: stopped: `gait train --resume {quote(out)}` goes on", file=sys.stderr)
         raise
-    rows = [Row("iterations", config.iterations, "-")]
-    rows += [Row(name, value, _unit(name)) for name, value in model.results.items()]
+    rows = [Row("iterations", config.iterations, "-"), *result_rows(model)]
     path = out / MODEL
-    title = f"{config.network}, seed {config.seed}"
-    return Outcome(rows, title=title, wrote=path, next=f"gait info {shlex.quote(str(path))}")
+    return Outcome(rows, title=f"{config.network}, seed {config.seed}", wrote=path, next=f"gait info {quote(path)}")
 
 
 def _resolve(options: Any) -> tuple[TrainConfig, Path]:
     """The configuration and the folder of the run."""
-    from gait.io.run_folder import new_folder
-
     given = {name: value for name in FIELDS if (value := getattr(options, name)) is not None}
     if options.resume is not None:
         if given or options.config is not None or options.out is not None:
@@ -103,39 +101,6 @@ def _resolve(options: Any) -> tuple[TrainConfig, Path]:
         return config_of(read_config(options.resume / "config.yaml"), str(options.resume)), options.resume
     values = {} if options.config is None else read_config(options.config)
     config = config_of({**values, **given}, "the command line")
-    if options.out is None:
-        return config, new_folder(ROOT)
-    if (options.out / "checkpoint.safetensors").exists():
+    if options.out is not None and (options.out / "checkpoint.safetensors").exists():
         raise GaitError(f"{options.out} holds a training: go on with --resume {options.out}, or choose another folder")
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GaitError(f"cannot use {options.out}: {(error.strerror or str(error)).lower()}") from None
-    return config, options.out
-
-
-@contextmanager
-def _bar(show: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A progress bar on a terminal; nothing anywhere else."""
-    if not show:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("iterations"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"))
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("iterations", total=None, note="")
-
-        def update(p: Progress) -> None:
-            note = f"loss {p.loss:.3f}, {p.samples_per_second / 1e3:.0f} k samples/s"
-            if p.rmse == p.rmse:
-                note += f", validation {p.rmse:.4f} m/s, {100 * p.within:.0f} % within 1 sigma"
-            bar.update(task, total=p.total, completed=p.iteration, note=note)
-
-        yield update
-
-
-def _unit(name: str) -> str:
-    return "m/s" if "rmse" in name or "std" in name else "-"
+    return config, out_folder(options.out, "train")

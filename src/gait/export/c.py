@@ -1,58 +1,86 @@
-"""A model and the filter around it as one C99 file and its header, with weights and the robot's IMU pose inside."""
+"""A method as one C99 file and its header: the sources of the core, with weights, robot and parameters as constants.
+
+What Python runs is compiled from the same sources, so with the same compiler flags the file gives the same bits.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from ctypes import Structure
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
+from textwrap import indent
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gait import lie
 from gait._version import __version__
-from gait.arrays import Array
+from gait.arrays import AnyArray
+from gait.binding import CONTACTS, CConfig, core
+from gait.engine import Engine, engines_of
 from gait.errors import GaitError
-from gait.export.c_text import (
-    BLOCK,
-    NO_WORDS,
-    CNetwork,
-    blocks,
-    defines,
-    doubles,
-    enum,
-    floats,
-    number,
-    pad,
-    padded,
-    plain,
-)
-from gait.export.heads import Heads, heads_of
-from gait.health import FIRST_LEG, Health
 from gait.io.atomic import atomic_path
-from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
-from gait.nets.fold import Folded
-from gait.nets.model import Model
-from gait.parameters import LEGS_NOISE, Options, Prior, ProcessNoise
+from gait.methods import METHODS, is_python
+from gait.nets.model import Model, load_model
+from gait.nets.packing import PackedStruct
 from gait.robot import Robot
 
-TEMPLATES = Path(__file__).parent / "templates"
-LIMITS = {
-    "MAX_GYRO": 34.9,
-    "MAX_ACCEL": 157.0,
-    "MAX_JOINT": 100.0,
-    "MAX_JOINT_SPEED": 1000.0,
-    "CLOCK_RESET": 1.0,
-    "LONGEST_GAP": 10.0,
-    "MAX_SPEED": 30.0,
-    "MAX_STD": 10.0,
+HEADERS, PRIVATE = ("network.h", "gait.h"), ("core.h", "vector.h")
+"""Headers of the core that callers see, and those that its sources alone see."""
+_HEADER = Template("""\
+/* $method of $robot: body velocity, orientation and position from IMU and joint encoders.
+ *
+ * Written by gait $version$trained.
+ *
+ *     static gait_storage memory;
+ *     gait_output out;
+ *     gait_t *g = gait_init(&memory, &$config);
+ *     for each sample, a null pointer for what is not there:
+ *         gait_sample sample = {t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok};
+ *         health = gait_update(g, &sample, &out.state);
+ *
+ * The first sample is taken to be that of a robot at rest; gait_reset starts at a known state.
+ * Joints in this order, which is that of gait_joint_names:
+$joint_comment
+ */
+#ifndef ${guard}_H
+#define ${guard}_H
+#ifdef GAIT_H
+#error "a program takes the header of one exported file"
+#endif
+
+#define GAIT_MAX_LEGS $legs
+#define GAIT_MAX_JOINTS $joints
+#define GAIT_MAX_FEET $feet
+#define GAIT_NETWORK_BYTES $network_bytes
+$rate
+$core
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Memory of one context. */
+#define GAIT_BYTES (GAIT_CONTEXT_BYTES + GAIT_NETWORK_BYTES)
+typedef union gait_storage {
+    double aligned;
+    unsigned char bytes[GAIT_BYTES];
+} gait_storage;
+
+/* The state, and behind it the details of this method. */
+typedef struct gait_output {
+    gait_state state;
+$details} gait_output;
+
+extern const gait_config $config;
+extern const char *const gait_joint_names[GAIT_MAX_JOINTS];
+
+#ifdef __cplusplus
 }
-"""Ranges of the sensors (2000 deg/s, 16 g; rad and rad/s for joints), beyond which a number counts as broken; seconds
-into the past that are a clock set anew, and the longest pause that is bridged as a whole; m/s that no legged robot
-reaches, and how unsure a filter is that knows nothing."""
-JITTER = 0.2
-"""A sample within this part of the network's period is its sample, as in `gait.runtime.engines`."""
+#endif
+#endif
+""")
 
 
 class CFiles(NamedTuple):
@@ -62,44 +90,55 @@ class CFiles(NamedTuple):
     header: str
 
 
-def c_files(model: Model, name: str, robot: Robot | None = None) -> CFiles:
+def core_sources() -> Path:
+    """The folder of the core's sources: part of an installed package, beside `src` in a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "core_sources"
+    return installed if installed.is_dir() else package.parents[1] / "core"
+
+
+def c_files(method: str | Path | Model, name: str, robot: Robot | None = None) -> CFiles:
     """The C source and its header.
 
     Args:
-        model: of any kind.
+        method: name of a method, or a model: its name, the path of its file, or a `Model`.
         name: of the files without their ending: the source includes `<name>.h`.
-        robot: whose IMU pose goes in, and with `gait-legs` all that is known of its legs; by default the one the model
-            names.
+        robot: whose kinematics, drives and IMU pose go in; by default the one the model names, or the Go1.
     """
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise GaitError(f"'{name}' cannot name a C file: use letters, digits, '_', '-' and '.'")
-    robot = Robot.load(model.robot) if robot is None else robot
-    if isinstance(model.architecture, LegsArchitecture) or robot.name != model.robot:
-        model = model.for_robot(robot)
-    if isinstance(model.architecture, LegsArchitecture):
-        # Here and not above: other networks need not wait until this is compiled.
-        from gait.export.c_legs import leg_network
-
-        network = leg_network(model, robot)
-    else:
-        network = _network(model)
-    words = {**_words(model, name), **network.words}
-    words["network_functions"] = _fill(network.prototypes, words)
-    words["network_state"] = network.state
+    engine, title, trained = _engine(method, robot)
+    identifier = re.sub(r"\W", "_", name).removeprefix("gait_")
+    config, legs = engine.config, engine.robot.num_legs
+    joints = [_plain(joint) for joint in engine.robot.joint_names]
+    by_leg = [joints[config.robot.leg_start[i] : config.robot.leg_start[i + 1]] for i in range(legs)]
+    words = {
+        "method": _plain(title), "robot": _plain(engine.robot.name), "version": __version__, "trained": trained,
+        "guard": f"GAIT_EXPORT_{identifier}".upper(), "config": f"gait_{identifier}_config",
+        "legs": legs, "joints": len(joints), "feet": legs if config.method == CONTACTS else 0,
+        "network_bytes": _network_bytes(engine),
+        "rate": f"#define GAIT_RATE {round(1.0 / config.period, 9)} /* of the network, Hz */\n" if engine.networks else "",
+        "joint_comment": "\n".join(f" *     {', '.join(leg)}" for leg in by_leg),
+        "details": "".join(f"    double {detail} */\n" for detail in _details(engine)),
+        "core": "".join(map(_own, HEADERS)),
+    }  # fmt: skip
+    sources = sorted(path.name for path in core_sources().glob("*.c"))
+    names = ",\n".join("    " + ", ".join(f'"{joint}"' for joint in leg) for leg in by_leg)
     source = [
-        _fill("gait.c.in", words),
-        "".join(_constants(model, robot)),
-        network.constants,
-        *(_fill(template, words) for template in ("layers.c.in", *network.templates)),
-        *(_fill(template, words) for template in ("filter.c.in", "estimator.c.in", network.samples, "update.c.in")),
+        f"/* See {name}.h. The sources of the core in one file, then weights, robot and parameters. */\n",
+        f'#include "{name}.h"\n',
+        *map(_own, (*PRIVATE, *sources)),
+        *_constants(engine),
+        f"const gait_config {words['config']} = {_initialiser(config, _pointers(config, engine.networks))};\n\n",
+        f"const char *const gait_joint_names[GAIT_MAX_JOINTS] = {{\n{names}}};\n",
     ]
-    return CFiles("".join(source), _fill("gait.h.in", words))
+    return CFiles("".join(source), _HEADER.substitute(words))
 
 
-def save_c(model: Model, path: str | Path, robot: Robot | None = None) -> tuple[Path, Path]:
+def save_c(method: str | Path | Model, path: str | Path, robot: Robot | None = None) -> tuple[Path, Path]:
     """Write `<path>.c` and `<path>.h`, each whole or not at all, and return their paths."""
     stem = Path(path).with_suffix("") if Path(path).suffix in (".c", ".h") else Path(path)
-    files = c_files(model, stem.name, robot)
+    files = c_files(method, stem.name, robot)
     paths = stem.with_name(f"{stem.name}.c"), stem.with_name(f"{stem.name}.h")
     with atomic_path(paths[0]) as source, atomic_path(paths[1]) as header:
         source.write_text(files.source, encoding="utf-8")
@@ -107,133 +146,105 @@ def save_c(model: Model, path: str | Path, robot: Robot | None = None) -> tuple[
     return paths
 
 
-def _fill(template: str, words: dict[str, str]) -> str:
-    return Template((TEMPLATES / template).read_text(encoding="utf-8")).substitute(words)
+def weights_of(method: str | Path) -> Model | None:
+    """The network behind a method, or that of a model's name or path; None for a method without one."""
+    known = METHODS.get(str(method))
+    return load_model(method) if known is None else load_model(known.weights) if known.weights else None
 
 
-def _words(model: Model, name: str) -> dict[str, str]:
-    a = model.architecture
-    legs = [model.joint_names[3 * i : 3 * i + 3] for i in range(a.legs)]
-    return {
-        "name": name,
-        "guard": re.sub(r"\W", "_", f"GAIT_EXPORT_{name}").upper(),
-        "robot": plain(model.robot),
-        "kind": a.kind,
-        "commit": plain(model.commit),
-        "gait_version": __version__,
-        "rate": f"{model.rate:g}",
-        "rate_double": repr(float(model.rate)),
-        "legs": str(a.legs),
-        "joints": str(3 * a.legs),
-        "targets": str(int(a.targets)),
-        "hides": str(int(a.kind in ("gait", "gait-legs"))),
-        "first_leg": str(FIRST_LEG),
-        "max_gap": f"{Options().max_gap:g}",
-        "joint_comment": "\n".join(f" *     {plain(', '.join(leg))}" for leg in legs),
-        "joint_names": ",\n".join("    " + ", ".join(f'"{plain(joint)}"' for joint in leg) for leg in legs),
-        "health": ",\n".join(
-            f"    GAIT_{flag.name} = {flag.value}" for flag in Health if flag.name is not None
-        ),
-    }  # fmt: skip
+def _engine(method: str | Path | Model, robot: Robot | None) -> tuple[Engine, str, str]:
+    """The engine, the name of the method or the kind of the model, and where weights come from."""
+    if is_python(str(method)):
+        raise GaitError(f"method {method} is written in Python: only methods of the core can be exported")
+    model = method if isinstance(method, Model) else weights_of(method)
+    robot = robot or Robot.load("go1" if model is None else model.robot)
+    if model is not None and str(method) not in METHODS:
+        method = model if robot.name == model.robot else model.for_robot(robot)
+    engine, _, name = engines_of(method, robot, {"attention": True})
+    engine.config.with_details = engine.by_leg
+    trained = "" if model is None else f" from a model of kind {model.architecture.kind}, commit {_plain(model.commit)}"
+    return engine, name, trained
 
 
-def _state(model: Model, heads: Heads) -> str:
-    a = model.architecture
-    lines = []
-    if isinstance(a, AttentionArchitecture):
-        queries = a.latents * a.heads
-        lines += [
-            f"    float sample[{a.history}][{a.num_features}]; /* the last {a.history} samples, in a ring */",
-            f"    float score[{a.history}][{len(a.tokens) * queries}];",
-            "    int count; /* samples so far, and modulo the ring from then on */",
-        ]
-    return "\n".join([*lines, f"    float hidden[{heads.grus}][{heads.hidden}];"])
+def _details(engine: Engine) -> Iterator[str]:
+    """Declarations of what lies behind the state."""
+    shape = engine.shape
+    if engine.by_leg and shape.history:
+        yield f"attention[{shape.history}][{shape.tokens}]; /* of each leg to each other"
+    if engine.by_leg:
+        yield f"legs[{shape.legs}][6]; /* body velocity by each leg and its log-std"
+    if shape.contacts:
+        yield f"contact[{shape.contacts}]; /* 1: the foot is on the ground"
 
 
-def _constants(model: Model, robot: Robot) -> Iterator[str]:
-    """What the code around a network names in capitals."""
-    a, options = model.architecture, Options()
-    yield enum({"BLOCK": BLOCK})
-    yield f"#define LOG_STD_MIN {number(a.log_std_min)}\n#define LOG_STD_MAX {number(a.log_std_max)}\n\n"
-    prior, p = [], Prior()
-    for std in (p.velocity, p.position, p.gyro_bias, p.accel_bias):
-        prior += [std] * 3
-    # Read off the shared parameters, so that the file does what Python does.
-    yield defines({
-        "GRAVITY": options.gravity,
-        "MAX_GAP": options.max_gap,
-        "GAP_ACCEL": options.gap_accel,
-        "GAP_RATE": options.gap_rate,
-        "PERIOD": 1.0 / model.rate,
-        "TOLERANCE": JITTER / model.rate,
-        **LIMITS,
-    })  # fmt: skip
-    yield "/* Noise densities of gyro, accelerometer and their biases, and of the accelerometer by the body's\n"
-    yield "   acceleration; then standard deviations at the start. */\n"
-    noise = LEGS_NOISE if isinstance(a, LegsArchitecture) else ProcessNoise()
-    yield doubles("NOISE", noise.densities)
-    yield doubles("PRIOR", np.array([p.rotation, p.rotation, p.yaw, *prior]))
-    yield f"/* Axes and place of the IMU of {plain(robot.name)} in base_link. */\n"
-    yield doubles("IMU_ROTATION", lie.rotation_from_quat(robot.imu_quat_wxyz))
-    yield doubles("IMU_POSITION", robot.imu_position)
+def _network_bytes(engine: Engine) -> int:
+    """Bytes of a context that its networks need."""
+    bare = CConfig.from_buffer_copy(engine.config)
+    bare.network = bare.spare_network = bare.leg_network = None
+    return int(engine.bytes - core().gait_bytes(ctypes.addressof(bare)))
 
 
-def _network(model: Model) -> CNetwork:
-    """Any kind but `gait-legs`."""
-    a = model.architecture
-    heads, folded = heads_of(model)
-    sizes = {
-        "FEATURES": a.num_features,
-        "GRUS": heads.grus,
-        "HIDDEN": heads.hidden,
-        "GATES": padded(3 * heads.hidden),
-        "LAYER": padded(heads.mlp),
-        "INPUTS": heads.gate_weight.shape[2],
-    }
-    constants = [defines({"VARIANCE_FACTOR": Options().inflation ** 2})]
-    if folded is not None:
-        assert isinstance(a, AttentionArchitecture)
-        places = sum(a.embeddings.values())
-        sizes |= {
-            "SLOTS": a.history,
-            "TOKENS": len(a.tokens),
-            "QUERIES": a.latents * a.heads,
-            "PLACES": places,
-            "POOLED": places + len(a.tokens) + a.history,
-        }
-        constants += _attention(folded, a)
-        heads = heads._replace(gate_weight=_by_place(heads.gate_weight, sizes["QUERIES"]))
-    constants += [enum(sizes), *_layers(heads, sizes["GATES"], sizes["LAYER"])]
-    code = "plain.c.in" if folded is None else "attention.c.in"
-    return CNetwork(
-        "".join(constants), ("heads.c.in", code), "samples.c.in", "network.h.in", _state(model, heads), NO_WORDS
-    )
+def _own(name: str) -> str:
+    """A file of the core without its includes of other files of the core."""
+    text = (core_sources() / name).read_text(encoding="utf-8")
+    return "\n" + re.sub(r'^#include ".*\n', "", text, flags=re.MULTILINE)
 
 
-def _attention(f: Folded, a: AttentionArchitecture) -> Iterator[str]:
-    """Features in the order of the tokens, queries side by side: so that a vector register holds all queries."""
-    order = np.array([column for token in a.tokens for column in token.columns])
-    for name, values in (("feature_of", order), ("token_of", f.token_of[order]), ("place_of", f.place_of[order])):
-        yield f"static const unsigned char {name}[{len(values)}] = {{{', '.join(map(str, values))}}};\n"
-    yield floats("score_weight", f.score_weight[:, order].T)
-    yield floats("score_bias", f.score_bias.T.ravel())
-    yield floats("slot_bias", np.tile(f.slot_bias.T, len(a.tokens)))
+def _pointers(config: CConfig, networks: list[PackedStruct]) -> dict[str, str]:
+    """What each pointer of the configuration points to in C."""
+    known = {ctypes.addressof(network): f"&network_{i}" for i, network in enumerate(networks)}
+    return {name: known.get(getattr(config, name), "0") for name in ("network", "spare_network", "leg_network")}
 
 
-def _by_place(gate_weight: Array, queries: int) -> Array:
-    """Columns of the pooled numbers reordered: all queries of one number side by side."""
-    grus, gates, inputs = gate_weight.shape
-    pooled = gate_weight[:, :, : inputs - 6].reshape(grus, gates, queries, -1).swapaxes(2, 3)
-    return np.concatenate([pooled.reshape(grus, gates, -1), gate_weight[:, :, inputs - 6 :]], axis=2)
+def _constants(engine: Engine) -> Iterator[str]:
+    """Weights, and the structs that point to them."""
+    kind = "gait_leg_network" if engine.by_leg else "gait_network"
+    yield "\n#ifdef __GNUC__\n#define GAIT_ALIGNED __attribute__((aligned(64)))\n#else\n#define GAIT_ALIGNED\n#endif\n\n"
+    for i, network in enumerate(engine.networks):
+        places = {name: f"network_{i}_{name}" for name in network.arrays()}
+        for name, array in network.arrays().items():
+            c_type = "float" if array.dtype == np.float32 else "int32_t"
+            yield f"static const {c_type} {places[name]}[] GAIT_ALIGNED = {{\n{_rows(array)}}};\n"
+        yield f"static const {kind} network_{i} = {_initialiser(network, places)};\n\n"
 
 
-def _layers(h: Heads, gates: int, layer: int) -> Iterator[str]:
-    offset = np.concatenate([np.zeros((h.grus, 2 * h.hidden)), h.recurrent_bias], axis=1)
-    yield floats("gate_weight", blocks(pad(h.gate_weight, gates).reshape(h.grus * gates, -1)))
-    yield floats("gate_bias", pad(h.gate_bias, gates).ravel())
-    yield floats("recurrent_weight", np.stack([blocks(pad(w[None], gates)[0]) for w in h.recurrent_weight]))
-    yield floats("recurrent_bias", pad(offset, gates))
-    yield floats("hidden_weight", np.stack([blocks(pad(w[None], layer)[0]) for w in h.hidden_weight]))
-    yield floats("hidden_bias", pad(h.hidden_bias, layer))
-    yield floats("output_weight", pad(h.output_weight.swapaxes(1, 2), layer))
-    yield floats("output_bias", h.output_bias)
+def _rows(array: AnyArray) -> str:
+    """Numbers, ten a line."""
+    suffix = "f" if array.dtype == np.float32 else ""
+    numbers = [f"{number}{suffix}" for number in array]
+    return "".join(f"    {', '.join(numbers[i : i + 10])},\n" for i in range(0, len(numbers), 10))
+
+
+def _initialiser(struct: Structure, pointers: Mapping[str, str]) -> str:
+    """A struct in braces; its pointers as they are given."""
+    fields: Any = struct._fields_
+    lines = [f".{name} = {pointers.get(name) or _literal(kind, getattr(struct, name))},\n" for name, kind in fields]
+    return f"{{\n{indent(''.join(lines), '    ')}}}"
+
+
+def _literal(kind: Any, value: Any) -> str:
+    """A field of a struct such that a compiler reads the same bits."""
+    if isinstance(value, Structure):
+        return _initialiser(value, {})
+    if isinstance(value, ctypes.Array):
+        return _braces(np.ctypeslib.as_array(value))
+    if kind is ctypes.c_float:
+        return f"{np.float32(value)}f"
+    return _number(value) if isinstance(value, int | float) else "0"
+
+
+def _braces(array: AnyArray) -> str:
+    """An array of any dimension. C fills up with zeros: a robot has fewer legs and joints than there is room for."""
+    while len(array) > 1 and not array[-1].tobytes().strip(b"\0"):
+        array = array[:-1]
+    return f"{{{', '.join(_number(item) if array.ndim == 1 else _braces(item) for item in array)}}}"
+
+
+def _number(value: Any) -> str:
+    """A double or a whole number; the shortest text that gives the same bits."""
+    return ("-INFINITY" if value < 0 else "INFINITY") if np.isinf(value) else str(value)
+
+
+def _plain(text: str) -> str:
+    """Text for comments and strings of C: letters, digits and a few signs."""
+    return re.sub(r"[^A-Za-z0-9_., ()+-]", "_", text)

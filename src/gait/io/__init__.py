@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 from gait.io.csv import Csv, read_csv
-from gait.io.format import Format, reason
+from gait.io.format import Format
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
 from gait.io.reading import Notes, Reading
 from gait.io.ros.bag import Bag
 from gait.io.tum import Tum
 from gait.log.log import Log
+from gait.log.record import Record
 from gait.log.trajectory import Trajectory
 from gait.read_options import ReadOptions
 
@@ -76,7 +77,7 @@ def read(path: str | Path, options: ReadOptions | None = None) -> Reading:
     raise GaitError(f"{path} is in no format that gait knows ({known}): see docs/log.md for how to convert it")
 
 
-def save(record: Log | Trajectory, path: str | Path, compress: bool = False) -> None:
+def save(record: Record, path: str | Path, compress: bool = False) -> None:
     """Write a Log or a Trajectory in the format that the ending of the file's name asks for.
 
     Args:
@@ -104,15 +105,14 @@ def format_for(path: str | Path) -> Format:
 
 
 def _head(path: Path) -> bytes:
-    try:
+    with os_errors(f"cannot read {path}"):
         if path.exists() and not path.is_file():
             raise GaitError(f"{path} is not a regular file: save it to one first")
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-    except FileNotFoundError:
-        raise GaitError(f"there is no file {path}: check the name") from None
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+        try:
+            with path.open("rb") as file:
+                head = file.read(_HEAD)
+        except FileNotFoundError:
+            raise GaitError(f"there is no file {path}: check the name") from None
     if not head.strip():
         raise GaitError(f"{path} is empty: record or copy it again")
     return head

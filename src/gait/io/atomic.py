@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))
     temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
-    try:
+    with os_errors(f"cannot write {path}"):
         if not target.parent.is_dir():
             raise GaitError(f"cannot write {path}: there is no folder {Path(path).parent}, create it first")
         if target.exists() and not target.is_file():
@@ -35,5 +35,3 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise GaitError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None

@@ -52,7 +52,7 @@ class Csv:
         lines = table.read_text(path, _WANTED).splitlines()
         return read_foreign(path, lines, _first(path, lines), options, Notes() if notes is None else notes)
 
-    def write(self, record: Log | Trajectory, path: Path) -> None:
+    def write(self, record: Record, path: Path) -> None:
         """Write a header for gait in a comment, the names of the columns, and a line for each row."""
         names, columns = _flatten(record)
         with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from gait.arrays import Array
+from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.io.guess import Guess, guess_column
 from gait.io.joints import meaning_of
-from gait.io.named_arrays import PER_JOINT, Piece, log_of, read_map, seconds
+from gait.io.named_arrays import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
 from gait.io.reading import Notes
+from gait.io.text_numbers import parse
 from gait.log.log import Log
 from gait.read_options import ReadOptions
 from gait.robot import Robot
-
-_AXES = {"gyro": "xyz", "accel": "xyz", "pos_w": "xyz", "vel_w": "xyz", "quat_wb_wxyz": "wxyz"}
 
 
 def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOptions, notes: Notes) -> Log:
@@ -33,11 +32,11 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
     clock = found[stamps[0]]
     t = seconds(values[stamps[0]], clock.scale, clock.scale != 1.0, stamps[0], notes)
     pieces = []
-    for field in (*_AXES, *PER_JOINT):
+    for field in ROLE:
         parts = {guess.part: name for name, guess in found.items() if guess.field == field}
         if not parts:
             continue
-        order = list(_AXES.get(field, "")) or list(parts)
+        order = list(AXES_OF.get(field, parts))
         missing = [part for part in order if part not in parts]
         if missing:
             have = ", ".join(parts.values())
@@ -54,10 +53,7 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
 
 def _columns(names: Sequence[str], options: ReadOptions, notes: Notes, path: Path) -> dict[str, Guess]:
     """What each column is used for; those that are not used are left out and told."""
-    given: Mapping[str, Guess | None] = read_map(options.columns) if options.columns is not None else {}
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        raise GaitError(f"{options.columns} speaks of '{unknown[0]}', which {path} has not: it has {', '.join(names)}")
+    given = read_map(options.columns, names, path)
     joints = [meaning_of(name) for name in Robot.load(options.robot or "go1").joint_names]
     found: dict[str, Guess] = {}
     guessed: list[str] = []
@@ -81,45 +77,19 @@ def _own(name: str) -> Guess | None:
     field, _, part = name.partition(".")
     if name in ("t", "t_ns"):
         return Guess("t", "", 1e-9 if name == "t_ns" else 1.0)
-    if part and (part in _AXES.get(field, "") or field in PER_JOINT):
+    if part and (part in AXES_OF.get(field, ()) or field in PER_JOINT):
         return Guess(field, part)
     return None
 
 
 def _numbers(
-    path: Path, lines: Sequence[str], first: int, names: Sequence[str], used: Mapping[str, Guess]
-) -> dict[str, Array]:
+    path: Path, lines: Sequence[str], first: int, names: Sequence[str], used: Collection[str]
+) -> dict[str, AnyArray]:
     """The used columns, nan for empty cells."""
-    index = [(names.index(name), name) for name in used]
-    rows: list[list[float]] = []
-    for number, line in enumerate(lines[first:], start=first + 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        cells = line.split(",")
-        if len(cells) != len(names):
-            if number == len(lines):
-                # A recording that was stopped ends anywhere.
-                break
-            raise GaitError(
-                f"{path} line {number} has {len(cells)} values where {len(names)} are due: complete or remove it"
-            )
-        try:
-            rows.append([float(cells[i]) if cells[i].strip() else np.nan for i, _ in index])
-        except ValueError:
-            bad = next(name for i, name in index if not _is_number(cells[i]))
-            raise GaitError(
-                f"{path} line {number} has '{cells[names.index(bad)].strip()[:40]}' for {bad}: a number is due"
-                f" there, or leave the column out with --columns map.yaml, a file with `{bad}: null`"
-            ) from None
-    if len(rows) < 2:
-        raise GaitError(f"{path} has {len(rows)} rows of numbers: record or export it again")
-    table = np.array(rows)
-    return {name: np.ascontiguousarray(table[:, k]) for k, (_, name) in enumerate(index)}
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text or "nan")
-    except ValueError:
-        return False
-    return True
+    rows = [",".join(cell.strip() or "nan" for cell in line.split(",")) if line.strip() else "" for line in lines]
+    if rows[-1].count(",") != len(names) - 1:
+        # A recording that was stopped ends anywhere.
+        del rows[-1]
+    wanted = [name if name in used else None for name in names]
+    hint = ", or leave the column out with --columns map.yaml, a file with `{}: null`"
+    return parse(path, rows, first, wanted, ",", hint)

@@ -37,7 +37,7 @@ class Format(Protocol):
     def read(self, path: Path, options: ReadOptions = ..., notes: Notes | None = ...) -> Log | Trajectory:
         """Read a file; anything wrong with it is a GaitError of one sentence, anything guessed goes to the notes."""
 
-    def write(self, record: Log | Trajectory, path: Path) -> None:
+    def write(self, record: Record, path: Path) -> None:
         """Write a file, whole or not at all."""
 
 
@@ -79,8 +79,3 @@ def build(
 def in_order(record: Log | Trajectory, options: ReadOptions) -> Log | Trajectory:
     """A Log with its joints in the order of the robot that the options name, if they name one."""
     return record.reorder(options.robot) if isinstance(record, Log) and options.robot is not None else record
-
-
-def reason(error: OSError) -> str:
-    """Why the system refused, in lower case words."""
-    return (error.strerror or str(error)).lower()

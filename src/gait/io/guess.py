@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gait.io.joints import words_of
+from gait.log.fields import body_fields
 
 _DEGREE = math.pi / 180.0
 UNITS = {
@@ -17,35 +18,29 @@ UNITS = {
 }  # fmt: skip
 """Words for units, and what they are in SI."""
 
-_TIME = {"t", "time", "timestamp", "timestamps", "stamp", "stamps", "clock"}
-_GYRO = {"gyro", "gyroscope", "omega", "angvel", "angular", "gyr"}
-_ACCEL = {"accel", "acc", "accelerometer", "acceleration", "accelerations", "linacc"}
-_QUAT = {"quat", "quaternion", "quaternions", "orientation", "rotation", "rot", "att", "attitude"}
-_POSITION = {"pos", "position", "positions", "p", "xyz", "translation"}
-_VELOCITY = {"vel", "velocity", "velocities", "v", "speed", "twist"}
-_JOINT = {"joint", "joints", "q", "dq", "qd", "motor", "motors", "qj", "dof", "jpos", "jvel"}
-_ANGLE = {"q", "pos", "position", "positions", "angle", "angles", "qj", "jpos"}
-_RATE = {"dq", "qd", "vel", "velocity", "velocities", "speed", "qdot", "dqj", "jvel"}
-_TORQUE = {"tau", "torque", "torques", "effort", "efforts", "tauest"}
-_TARGET = {
-    "des",
-    "desired",
-    "target",
-    "targets",
-    "cmd",
-    "command",
-    "commands",
-    "ref",
-    "reference",
-    "goal",
-    "setpoint",
-    "action",
+_WORDS = {
+    "time": "t time timestamp timestamps stamp stamps clock",
+    "gyro": "gyro gyroscope omega angvel angular gyr",
+    "accel": "accel acc accelerometer acceleration accelerations linacc",
+    "rotation": "quat quaternion quaternions orientation rotation rot att attitude",
+    "position": "pos position positions p xyz translation",
+    "velocity": "vel velocity velocities v speed twist",
+    "joint": "joint joints q dq qd motor motors qj dof jpos jvel",
+    "angle": "q pos position positions angle angles qj jpos",
+    "rate": "dq qd vel velocity velocities speed qdot dqj jvel",
+    "torque": "tau torque torques effort efforts tauest",
+    "target": "des desired target targets cmd command commands ref reference goal setpoint action",
+    "world": "w world global truth gt ground",
+    "body": "b body local",
 }
-_WORLD, _BODY = {"w", "world", "global", "truth", "gt", "ground"}, {"b", "body", "local"}
-_SHORT = {"wx": "gyro", "wy": "gyro", "wz": "gyro", "gx": "gyro", "gy": "gyro", "gz": "gyro",
-          "ax": "accel", "ay": "accel", "az": "accel",
-          "qw": "quat_wb_wxyz", "qx": "quat_wb_wxyz", "qy": "quat_wb_wxyz", "qz": "quat_wb_wxyz",
-          "px": "pos_w", "py": "pos_w", "pz": "pos_w", "tx": "pos_w", "ty": "pos_w", "tz": "pos_w"}  # fmt: skip
+"""Words that names of columns and datasets are made of, by what they mean."""
+_MEANINGS = {meaning: frozenset(words.split()) for meaning, words in _WORDS.items()}
+_SHORT = {
+    **dict.fromkeys(("wx", "wy", "wz", "gx", "gy", "gz"), "gyro"),
+    **dict.fromkeys(("ax", "ay", "az"), "accel"),
+    **dict.fromkeys(("qw", "qx", "qy", "qz"), "quat_wb_wxyz"),
+    **dict.fromkeys(("px", "py", "pz", "tx", "ty", "tz"), "pos_w"),
+}
 
 
 @dataclass(frozen=True)
@@ -63,9 +58,7 @@ class Guess:
 def guess_field(name: str) -> Guess | None:
     """What an array of that name may hold, such as `imu/gyro` or `joint_positions`; None if nobody knows."""
     bare, scale = _unit(name)
-    words = words_of(bare)
-    last = words_of(re.split(r"[/:]", bare)[-1])
-    field = _field(words, last)
+    field = _field(words_of(bare), words_of(re.split(r"[/:]", bare)[-1]))
     return None if field is None else Guess(field, "", scale)
 
 
@@ -81,22 +74,26 @@ def guess_column(name: str, joints: Sequence[object], meaning: object) -> Guess 
     words = words_of(bare)
     if not words:
         return None
+    means = _meant(words)
     if meaning is not None and meaning in joints:
-        wanted = _joint_field(set(words)) if set(words) & (_TORQUE | _RATE | _TARGET) else "q"
+        wanted = _joint_field(means) if means & {"torque", "rate", "target"} else "q"
         return None if wanted is None else Guess(wanted, bare, scale)
     tail = words[-1]
     if tail in _SHORT:
         return Guess(_SHORT[tail], tail[-1], scale)
     if tail in ("x", "y", "z", "w"):
         field = _field(words[:-1], words[:-1])
-        if field in ("gyro", "accel", "pos_w", "vel_w", "quat_wb_wxyz"):
-            return Guess(field, tail, scale)
-        return None
+        return Guess(field, tail, scale) if field in {one.name for one in body_fields()} else None
     index = next((word for word in reversed(words) if word.isdigit()), None)
-    if index is not None and _JOINT & set(words):
-        field = _joint_field(set(words))
+    if index is not None and "joint" in means:
+        field = _joint_field(means)
         return None if field is None else Guess(field, f"joint_{int(index)}", scale)
-    return Guess("t", "", scale) if _TIME & set(words) and not _JOINT & set(words) else None
+    return Guess("t", "", scale) if "time" in means and "joint" not in means else None
+
+
+def _meant(words: Sequence[str]) -> set[str]:
+    """What the words of a name speak of."""
+    return {meaning for meaning, known in _MEANINGS.items() if known & set(words)}
 
 
 def _unit(name: str) -> tuple[str, float]:
@@ -110,31 +107,25 @@ def _unit(name: str) -> tuple[str, float]:
     return name, 1.0
 
 
-def _joint_field(words: set[str]) -> str | None:
-    if words & _TORQUE:
-        return None if words & _TARGET else "tau"
-    if words & _RATE:
-        return None if words & _TARGET else "dq"
-    if words & _TARGET:
+def _joint_field(means: set[str]) -> str | None:
+    for meaning, field in (("torque", "tau"), ("rate", "dq")):
+        if meaning in means:
+            return None if "target" in means else field
+    if "target" in means:
         return "q_des"
-    return "q" if words & _ANGLE or words & _JOINT else None
+    return "q" if means & {"angle", "joint"} else None
 
 
 def _field(words: Sequence[str], last: Sequence[str]) -> str | None:
-    every, own = set(words), set(last)
-    if own & _TIME:
-        return "t"
-    if own & _GYRO or (own & _VELOCITY and "angular" in every):
-        return "gyro"
-    if own & _ACCEL:
-        return "accel"
-    if own & _QUAT:
-        return "quat_wb_wxyz"
-    if every & _JOINT or own & _TORQUE or (own & _TARGET and not own & _VELOCITY):
+    every, own = _meant(words), _meant(last)
+    if "gyro" in own or ("velocity" in own and "angular" in words):
+        return "t" if "time" in own else "gyro"
+    for meaning, field in (("time", "t"), ("accel", "accel"), ("rotation", "quat_wb_wxyz")):
+        if meaning in own:
+            return field
+    if "joint" in every or "torque" in own or ("target" in own and "velocity" not in own):
         return _joint_field(every)
-    if own & _POSITION:
+    if "position" in own:
         return "pos_w"
-    if own & _VELOCITY:
-        # Without a word on the frame a velocity may be in either; positions tell it better.
-        return "vel_w" if every & _WORLD and not every & _BODY else None
-    return None
+    # Without a word on the frame a velocity may be in either; positions tell it better.
+    return "vel_w" if "velocity" in own and "world" in every and "body" not in every else None

@@ -12,16 +12,13 @@ from gait.arrays import Array
 from gait.errors import GaitError, need_extra
 from gait.io.format import DEFAULTS
 from gait.io.guess import Guess, guess_field
-from gait.io.named_arrays import PER_JOINT, Piece, log_of, read_map, seconds
-from gait.io.reading import Notes, Stream
+from gait.io.named_arrays import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
+from gait.io.reading import Notes, StreamInfo
 from gait.log.log import Log
-from gait.log.trajectory import Trajectory
+from gait.log.record import Record
 from gait.read_options import NONE, ReadOptions
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
-_WIDTHS = {"gyro": 3, "accel": 3, "pos_w": 3, "vel_w": 3, "quat_wb_wxyz": 4}
-_ROLE = {"gyro": "imu", "accel": "imu", "q": "joints", "dq": "joints", "tau": "joints", "q_des": "targets",
-         "pos_w": "truth", "quat_wb_wxyz": "truth", "vel_w": "truth"}  # fmt: skip
 
 
 class Hdf5:
@@ -38,20 +35,13 @@ class Hdf5:
         """Read a Log from the datasets that look like its fields."""
         notes = Notes() if notes is None else notes
         arrays, names = _load(path)
-        given: Mapping[str, Guess | None] = {}
-        if options.columns is not None:
-            given = {key.strip("/"): guess for key, guess in read_map(options.columns).items()}
-            unknown = [key for key in given if key not in arrays]
-            if unknown:
-                raise GaitError(
-                    f"{options.columns} speaks of '{unknown[0]}', which {path} has not: it has {', '.join(arrays)}"
-                )
+        given = read_map(options.columns, arrays, path)
         guesses = {key: given[key] if key in given else _guess(key, array) for key, array in arrays.items()}
         chosen = {key: guess for key, guess in guesses.items() if guess is not None and _asked(key, guess, options)}
         clocks = {key: guess for key, guess in chosen.items() if guess.field == "t"}
         pieces, used = [], {}
         for key, guess in chosen.items():
-            if guess.field == "t" or guess.field not in _ROLE:
+            if guess.field == "t" or guess.field not in ROLE:
                 continue
             clock = _clock_of(key, len(arrays[key]), clocks, arrays)
             if clock is None:
@@ -61,18 +51,18 @@ class Hdf5:
                 )
             scale = clocks[clock].scale
             t = seconds(arrays[clock], scale, scale != 1.0 or clock in given, clock, notes)
-            used[key] = _ROLE[guess.field]
+            used[key] = ROLE[guess.field]
             joints = names.get(key, ()) if guess.field in PER_JOINT else ()
             pieces.append(Piece(guess.field, key, t, arrays[key] * guess.scale, joints))
         for key, array in arrays.items():
             notes.streams.append(
-                Stream(key, f"{array.dtype} {array.shape}", len(array), float("nan"), used.get(key, ""))
+                StreamInfo(key, f"{array.dtype} {array.shape}", len(array), float("nan"), used.get(key, ""))
             )
         if pieces and not given:
             notes.say("datasets guessed: " + ", ".join(f"{piece.where} for {piece.field}" for piece in pieces))
         return log_of(pieces, options, notes, path, path.name)
 
-    def write(self, record: Log | Trajectory, path: Path) -> None:
+    def write(self, record: Record, path: Path) -> None:
         """Not written: `.npz` and `.mcap` hold the same."""
         raise GaitError(f"gait writes no HDF5: end the name {path} with .npz or .mcap")
 
@@ -133,14 +123,13 @@ def _guess(key: str, array: Any) -> Guess | None:
     if guess.field == "t":
         return guess if array.ndim == 1 else None
     width = array.shape[1] if array.ndim == 2 else 1
-    if guess.field in _WIDTHS:
-        return guess if width == _WIDTHS[guess.field] else None
-    return guess if width >= 3 else None
+    fits = width == len(AXES_OF[guess.field]) if guess.field in AXES_OF else width >= 3
+    return guess if fits else None
 
 
 def _asked(key: str, guess: Guess, options: ReadOptions) -> bool:
     """Whether a dataset lies in the group that the user chose for its purpose."""
-    role = _ROLE.get(guess.field)
+    role = ROLE.get(guess.field)
     group = None if role is None else getattr(options, role)
     return group is None or (group != NONE and f"{key}/".startswith(f"{group.strip('/')}/"))
 

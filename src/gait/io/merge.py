@@ -13,6 +13,7 @@ from gait.io.alignment import Offset, clock_offset
 from gait.io.reading import Notes
 from gait.io.signals import Signal, mend
 from gait.io.velocity import differentiate, rotation_rate, world_velocity
+from gait.log.fields import LOG_FIELDS
 from gait.log.log import MAX_GAP, Log
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def merge(
         align: shift the truth until it turns when the gyro does.
         keep: a signal that the user asked for, which is therefore kept however little of the log it covers.
     """
-    optional = {"joints": ("dq", "tau"), "truth": ("vel_w", "twist"), "feet": ("contact", "foot_force", "foot_vel_w")}
+    feet = tuple(field.name for field in LOG_FIELDS if field.role == "feet")
+    optional = {"joints": ("dq", "tau"), "truth": ("vel_w", "twist"), "feet": feet}
     ready = {role: mend(signal, notes, optional.get(role, ())) for role, signal in signals.items()}
     for role, signal in ready.items():
         if len(signal.t) < 2:

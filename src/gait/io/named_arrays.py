@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,26 +11,23 @@ import numpy as np
 import yaml
 
 from gait.arrays import AnyArray, Array
-from gait.errors import GaitError
-from gait.io.format import reason
+from gait.errors import GaitError, os_errors
 from gait.io.guess import UNITS, Guess
 from gait.io.joints import match_joints
 from gait.io.reading import Notes
 from gait.io.signals import Signal
 from gait.io.velocity import rotation_rate
-from gait.log.fields import LOG_FIELDS
+from gait.log.fields import AXES, LOG_FIELDS, body_fields, joint_fields
 from gait.log.log import Log
-from gait.read_options import ReadOptions
+from gait.read_options import NONE, ReadOptions
 
-PER_JOINT = ("q", "dq", "q_des", "tau")
-_ROLES = {
-    "imu": ("gyro", "accel"),
-    "joints": ("q", "dq", "tau"),
-    "targets": ("q_des",),
-    "truth": ("pos_w", "quat_wb_wxyz", "vel_w"),
-}
-_LAST = [3, 0, 1, 2]
-_NEEDED = ("gyro", "accel", "q")
+PER_JOINT = tuple(field.name for field in joint_fields())
+AXES_OF = {field.name: AXES[field.axes[0]] for field in body_fields()}
+"""Names of the components of each field that is no joint field."""
+ROLE = {field.name: field.role for field in (*body_fields(), *joint_fields())}
+_NEEDED = [field.name for field in LOG_FIELDS if field.required and field.name not in ("t", "dq")]
+"""Without velocities, those of the joints come from their angles."""
+_XYZW = [3, 0, 1, 2]
 
 
 @dataclass
@@ -48,12 +45,19 @@ class Piece:
     """Of the joints, where the file tells."""
 
 
-def read_map(path: Path) -> dict[str, Guess | None]:
-    """A map of names: `theirs: field`, with a unit behind it where it is not SI, or `theirs: null` to leave it out."""
+def read_map(path: Path | None, names: Collection[str], where: Path) -> dict[str, Guess | None]:
+    """A map of names: `theirs: field`, with a unit behind it where it is not SI, or `theirs: null` to leave it out.
+
+    Args:
+        path: a YAML file; no map without.
+        names: those that there are.
+        where: the file that they are in.
+    """
+    if path is None:
+        return {}
     try:
-        tree: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+        with os_errors(f"cannot read {path}"):
+            tree: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         raise GaitError(f"{path} is not valid YAML: write lines such as `imu_wx: gyro.x`") from None
     if not isinstance(tree, Mapping) or not tree:
@@ -74,6 +78,10 @@ def read_map(path: Path) -> dict[str, Guess | None]:
             )
         scale = UNITS[unit.strip().lower()] if unit else 1e-9 if field == "t_ns" else 1.0
         found[str(theirs)] = Guess("t" if field == "t_ns" else field, part, scale)
+    found = {name.strip("/"): guess for name, guess in found.items()}
+    unknown = [name for name in found if name not in names]
+    if unknown:
+        raise GaitError(f"{path} speaks of '{unknown[0]}', which {where} has not: it has {', '.join(names)}")
     return found
 
 
@@ -118,12 +126,12 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
         if name in by_field:
             _put_in_order(by_field[name], robot.joint_names, options.joint_names, notes, path)
     signals = {}
-    for role, names in _ROLES.items():
-        present = [by_field[name] for name in names if name in by_field]
-        if present and getattr(options, role) != "none":
-            signals[role] = _signal(role, present)
+    for role in dict.fromkeys(ROLE.values()):
+        present = [by_field[name] for name in ROLE if ROLE[name] == role and name in by_field]
+        if present and getattr(options, role) != NONE:
+            signals[role] = _signal(present)
     if "truth" in signals and not {"pos_w", "quat_wb_wxyz"} <= set(signals["truth"].arrays):
-        notes.say("a truth needs position and rotation: what there is of it was left out")
+        notes.say("ground truth needs position and rotation: what there is of it was left out")
         del signals["truth"]
     if "truth" in signals:
         _settle_quaternions(by_field["quat_wb_wxyz"], signals["truth"], signals["imu"], notes)
@@ -144,7 +152,7 @@ def _put_in_order(piece: Piece, joints: tuple[str, ...], given: str | None, note
     piece.values, piece.names = piece.values[:, list(found.index)], joints
 
 
-def _signal(role: str, pieces: list[Piece]) -> Signal:
+def _signal(pieces: list[Piece]) -> Signal:
     """Arrays of one sensor on the stamps of the first."""
     first = pieces[0]
     signal = Signal(first.where, first.t, {first.field: first.values})
@@ -158,7 +166,7 @@ def _settle_quaternions(piece: Piece, truth: Signal, imu: Signal, notes: Notes) 
     """Scalar first or last: whichever turns about the axes about which the gyro turns."""
     if "xyzw" in piece.where.lower() or "wxyz" in piece.where.lower() or piece.names == ("w", "x", "y", "z"):
         if "xyzw" in piece.where.lower():
-            truth.arrays["quat_wb_wxyz"] = truth.arrays["quat_wb_wxyz"][:, _LAST]
+            truth.arrays["quat_wb_wxyz"] = truth.arrays["quat_wb_wxyz"][:, _XYZW]
         return
     given = truth.arrays["quat_wb_wxyz"]
     norm = np.linalg.norm(given, axis=1, keepdims=True)
@@ -167,9 +175,9 @@ def _settle_quaternions(piece: Piece, truth: Signal, imu: Signal, notes: Notes) 
     first = last = 0.0
     if len(t) > 2:
         gyro = np.stack([np.interp(t, imu.t, imu.arrays["gyro"][:, i]) for i in range(3)], axis=1)
-        first, last = (_likeness(rotation_rate(t, one), gyro) for one in (unit, unit[:, _LAST]))
+        first, last = (_likeness(rotation_rate(t, one), gyro) for one in (unit, unit[:, _XYZW]))
     if last > first + 0.2:
-        truth.arrays["quat_wb_wxyz"] = given[:, _LAST]
+        truth.arrays["quat_wb_wxyz"] = given[:, _XYZW]
         notes.say(f"{piece.where}: quaternions are x, y, z, w, as the gyro tells")
     else:
         why = ", as the gyro tells" if first > last + 0.2 else ""

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from gait.arrays import AnyArray
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 from gait.io import clock
 from gait.io.atomic import atomic_path
-from gait.io.format import DEFAULTS, build, header, in_order, parse_header, reason
+from gait.io.format import DEFAULTS, build, header, in_order, parse_header
 from gait.io.reading import Notes
 from gait.log.log import Log
+from gait.log.record import Record
 from gait.log.trajectory import Trajectory
 from gait.read_options import ReadOptions
 
@@ -35,7 +36,7 @@ class Npz:
         arrays["t"] = clock.unpack(arrays, str(path))
         return in_order(build(kind, arrays, metadata, str(path)), options)
 
-    def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
+    def write(self, record: Record, path: Path, compress: bool = False) -> None:
         """Write every array and the header. Compressing noise is slow and gains little, so it is not the default."""
         arrays: dict[str, Any] = {"header": np.array(header(record)), **clock.pack(record.t)}
         arrays.update({name: array for name, array in record.arrays().items() if name != "t"})
@@ -45,7 +46,7 @@ class Npz:
 
 def _load(path: Path) -> dict[str, AnyArray]:
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        with os_errors(f"cannot read {path}"), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             # A foreign file may hold objects, which numpy refuses in words of its own: look at the names first.
             if "header" not in archive.files:
                 raise GaitError(
@@ -54,8 +55,6 @@ def _load(path: Path) -> dict[str, AnyArray]:
             return {name: archive[name] for name in archive.files}
     except GaitError:
         raise
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
     except Exception:
         # Zip, zlib and numpy each fail in ways of their own on bytes that are not theirs.
         raise GaitError(f"{path} is damaged or cut short: copy or record it again") from None

@@ -10,7 +10,7 @@ from gait.log.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamInfo:
     """One topic of a bag, or one group of another file, whether it was used or not."""
 
     name: str
@@ -28,7 +28,7 @@ class Notes:
     """Filled while a file is read; every line is a sentence without its full stop."""
 
     lines: list[str] = field(default_factory=list)
-    streams: list[Stream] = field(default_factory=list)
+    streams: list[StreamInfo] = field(default_factory=list)
     about: dict[str, str] = field(default_factory=dict)
     """What gait itself put into a bag beside the messages."""
 
@@ -46,7 +46,7 @@ class Reading:
     path: str
     notes: tuple[str, ...] = ()
     """What was guessed, mended or left out, a sentence each."""
-    streams: tuple[Stream, ...] = ()
+    streams: tuple[StreamInfo, ...] = ()
     """What a bag or an HDF5 file holds; empty for files that are one table."""
 
     @property

@@ -1,17 +1,22 @@
-"""The folder of a run, and the commit of the code that made it."""
+"""Folders of runs: a new one with a stamp, one that appears whole or not at all, and the commit that made it."""
 
 from __future__ import annotations
 
+import secrets
+import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 
 
 def new_folder(root: Path) -> Path:
     """`<root>/<stamp>`, made, with `<root>/latest` pointing to it."""
-    try:
+    with os_errors(f"cannot make a folder in {root}"):
         root.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for i in range(1000):
@@ -25,9 +30,42 @@ def new_folder(root: Path) -> Path:
                 link.unlink(missing_ok=True)
                 link.symlink_to(folder.name)
             return folder
-    except OSError as error:
-        raise GaitError(f"cannot make a folder in {root}: {(error.strerror or str(error)).lower()}") from None
     raise GaitError(f"cannot make a folder in {root}: name one with --out")
+
+
+@dataclass
+class Folder:
+    """Where to write, and where it all is in the end."""
+
+    work: Path
+    """Files go here."""
+    final: Path
+    """Their place when all is well; known at the end where the folder gets its name then."""
+
+
+@contextmanager
+def whole_folder(out: Path | None, verb: str) -> Iterator[Folder]:
+    """A folder to fill. On success it takes its final place; on failure nothing of it is left.
+
+    Args:
+        out: its place, which must not hold anything; `runs/VERB/STAMP` by default.
+        verb: who writes.
+    """
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise GaitError(f"{out} exists: name a folder that does not, or an empty one")
+    place = Path("runs") / verb if out is None else out.absolute().parent
+    work = place / f".{verb}.{secrets.token_hex(4)}.tmp"
+    with os_errors(f"cannot write to {place}"):
+        try:
+            work.mkdir(parents=True)
+            folder = Folder(work, out or place)
+            yield folder
+            if out is None:
+                folder.final = new_folder(place)
+            # An empty folder gives way; one that has been filled meanwhile does not.
+            work.replace(folder.final)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def commit() -> str:

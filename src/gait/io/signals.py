@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gait import quaternions
 from gait.arrays import AnyArray, Array
 from gait.io.reading import Notes
+from gait.log.fields import LOG_FIELDS
+from gait.log.record import interpolate
 
 RESET = 1.0
 """A clock that goes back by more than this (s) was set anew; by less, messages came out of order."""
@@ -55,18 +56,11 @@ class Signal:
         before = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
         step = self.t[before + 1] - self.t[before]
         part = np.clip((t - self.t[before]) / step, 0.0, 1.0)
-        found = {}
-        for name, array in self.arrays.items():
-            if name in hold or array.dtype == np.bool_:
-                found[name] = array[np.where(part == 1.0, before + 1, before)]
-            elif name == "quat_wb_wxyz":
-                found[name] = quaternions.slerp(array[before], array[before + 1], part)
-            else:
-                weight = part.reshape(-1, *[1] * (array.ndim - 1))
-                start, end = array[before], array[before + 1]
-                # Where stamps meet, the samples themselves come back, to the last bit.
-                found[name] = np.where(weight == 1.0, end, start + weight * (end - start))
-        return found
+        axes = {field.name: field.axes for field in LOG_FIELDS}
+        return {
+            name: interpolate(array, before, part, axes.get(name, ()), hold=name in hold)
+            for name, array in self.arrays.items()
+        }
 
 
 def mend(signal: Signal, notes: Notes, optional: tuple[str, ...] = ()) -> Signal:

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from gait.arrays import AnyArray
-from gait.errors import GaitError
-from gait.io.format import reason
+from gait.errors import GaitError, os_errors
 
 Names = Sequence[str | None]
 """A name for each column; None for one to skip."""
@@ -40,9 +39,8 @@ def read_text(path: Path, wanted: str = "UTF-8") -> str:
         wanted: what to save it as if it is in another encoding, for the message.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+        with os_errors(f"cannot read {path}"):
+            return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         if error.object.startswith(_UTF16):
             raise GaitError(f"{path} is UTF-16 text: save it as {wanted}") from None
@@ -63,8 +61,10 @@ def _decode(head: bytes) -> str | None:
     return None if _CONTROL.search(head) else head.decode("latin-1")
 
 
-def parse(path: Path, lines: Sequence[str], first: int, names: Names, delimiter: str | None) -> dict[str, AnyArray]:
-    """The columns of a table of numbers by name: int64 where the name ends in `_ns`, else float64.
+def parse(
+    path: Path, lines: Sequence[str], first: int, names: Names, delimiter: str | None, hint: str = ""
+) -> dict[str, AnyArray]:
+    """The columns of a table of numbers by name: float64, but int64 for `t_ns` where all of it is numbers.
 
     Args:
         path: for messages only.
@@ -72,27 +72,33 @@ def parse(path: Path, lines: Sequence[str], first: int, names: Names, delimiter:
         first: index of the first line with numbers; empty lines and lines that begin with `#` are skipped.
         names: one for each column.
         delimiter: what stands between values; None for white space.
+        hint: what else to do about a column that is not numbers, with `{}` for its name.
     """
     used = [(i, name) for i, name in enumerate(names) if name is not None]
-    layout = [(f"c{i}", "i8" if name.endswith("_ns") else "f8") for i, name in used]
+    layout = [(f"c{i}", "i8" if _whole(name, hint) else "f8") for i, name in used]
     # Without usecols numpy also counts the values of each line.
     usecols = None if len(used) == len(names) else [i for i, _ in used]
+    rows = [line for line in lines[first:] if line.strip() and not line.startswith("#")]
+    if usecols and delimiter and any(row.count(delimiter) != len(names) - 1 for row in rows):
+        raise _blame(path, lines, first, names, delimiter, hint)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             # numpy 1 reads 0.002 as the whole number 0 and only warns.
             warnings.simplefilter("error", DeprecationWarning)
-            values = np.loadtxt(
-                lines[first:], dtype=layout, delimiter=delimiter, comments="#", usecols=usecols, ndmin=1
-            )
+            values = np.loadtxt(rows, dtype=layout, delimiter=delimiter, comments="#", usecols=usecols, ndmin=1)
     except (ValueError, OverflowError, DeprecationWarning):
-        raise _blame(path, lines, first, names, delimiter) from None
+        raise _blame(path, lines, first, names, delimiter, hint) from None
     if not len(values):
         raise GaitError(f"{path} has no rows of numbers: record or export it again")
     return {name: np.ascontiguousarray(values[f"c{i}"]) for i, name in used}
 
 
-def _blame(path: Path, lines: Sequence[str], first: int, names: Names, delimiter: str | None) -> GaitError:
+def _whole(name: str, hint: str) -> bool:
+    return name.endswith("_ns") and not hint
+
+
+def _blame(path: Path, lines: Sequence[str], first: int, names: Names, delimiter: str | None, hint: str) -> GaitError:
     for number, line in enumerate(lines[first:], start=first + 1):
         bare = line.split("#", 1)[0]
         if not bare.strip():
@@ -103,9 +109,11 @@ def _blame(path: Path, lines: Sequence[str], first: int, names: Names, delimiter
                 f"{path} line {number} has {len(values)} values where {len(names)} are due: complete or remove it"
             )
         for name, value in zip(names, values, strict=True):
-            if name is not None and not is_number(value, whole=name.endswith("_ns")):
+            if name is not None and not is_number(value, whole=_whole(name, hint)):
                 shown = value.strip()[:40]
-                return GaitError(f"{path} line {number} has '{shown}' for {name}: a number is needed there")
+                return GaitError(
+                    f"{path} line {number} has '{shown}' for {name}: a number is needed there{hint.format(name)}"
+                )
     return GaitError(f"{path} cannot be read as a table of numbers: export it again")
 
 

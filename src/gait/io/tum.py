@@ -11,7 +11,7 @@ from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.format import DEFAULTS
 from gait.io.reading import Notes
-from gait.log.log import Log
+from gait.log.record import Record
 from gait.log.trajectory import Trajectory
 from gait.read_options import ReadOptions
 
@@ -48,7 +48,7 @@ class Tum:
         vel_w = np.gradient(pos_w, t, axis=0)
         return at_rest.replace(vel_w=vel_w, vel_b=None, source=f"{path.name}, velocity from positions")
 
-    def write(self, record: Log | Trajectory, path: Path) -> None:
+    def write(self, record: Record, path: Path) -> None:
         """Write the poses; of a Log, those of its ground truth."""
         quat, pos_w = record.need("quat_wb_wxyz"), record.need("pos_w")
         rows = np.column_stack((record.t, pos_w, quat[:, 1:], quat[:, :1]))

@@ -15,14 +15,10 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
-import numpy as np
-
-from gait.arrays import Array
-from gait.errors import GaitError
-from gait.live.cdr import MOTORS, LowState, without_stops
-from gait.live.pairing import NS, Arrival, Held
-from gait.live.sources import unitree_order
-from gait.log.sample import Sample
+from gait.errors import os_errors
+from gait.io.ros.layout import Layout
+from gait.live.pairing import NS, Arrival
+from gait.live.sources import UnitreeSamples
 from gait.robot import Robot
 
 PORT = 8090
@@ -36,44 +32,13 @@ _FORCE = 33
 _TIMESTAMP = 35
 """SO_TIMESTAMPNS of Linux, which Python has no name for: the kernel tells when a packet came."""
 
-_HEAD = [
-    ("head", "u1", 2), ("level_flag", "u1"), ("frame_reserve", "u1"), ("sn", "<u4", 2), ("version", "<u4", 2),
-    ("bandwidth", "<u2"),
-]  # fmt: skip
-_MOTOR_STATE = np.dtype([
-    ("mode", "u1"), ("q", "<f4"), ("dq", "<f4"), ("ddq", "<f4"), ("tau", "<f4"), ("q_raw", "<f4"), ("dq_raw", "<f4"),
-    ("ddq_raw", "<f4"), ("temperature", "i1"), ("reserve", "<u4", 2),
-])  # fmt: skip
-LOW_STATE = np.dtype([
-    *_HEAD,
-    ("quaternion", "<f4", 4), ("gyro", "<f4", 3), ("accel", "<f4", 3), ("rpy", "<f4", 3), ("temperature", "i1"),
-    ("motors", _MOTOR_STATE, 20),
-    ("bms", "u1", 34), ("foot_force", "<i2", 4), ("foot_force_est", "<i2", 4), ("tick", "<u4"),
-    ("wireless_remote", "u1", 40), ("reserve", "<u4"), ("crc", "<u4"),
-])  # fmt: skip
-"""937 bytes."""
-_MOTOR_CMD = np.dtype([
-    ("mode", "u1"), ("q", "<f4"), ("dq", "<f4"), ("tau", "<f4"), ("kp", "<f4"), ("kd", "<f4"), ("reserve", "<u4", 3),
-])  # fmt: skip
-LOW_CMD = np.dtype([
-    *_HEAD,
-    ("motors", _MOTOR_CMD, 20),
-    ("bms", "u1", 4), ("wireless_remote", "u1", 40), ("reserve", "<u4"), ("crc", "<u4"),
-])  # fmt: skip
-"""734 bytes."""
+SDK = "unitree_legged_sdk"
+"""Package of the definitions of its packed structs."""
 
 
-def decode_state(data: bytes) -> tuple[int, LowState]:
-    """The tick of a LowState, and what it says of IMU and motors."""
-    one = np.frombuffer(data, LOW_STATE)[0]
-    motors = one["motors"][:MOTORS]
-    parts = (one["gyro"], one["accel"], motors["q"], motors["dq"], motors["tau"])
-    return int(one["tick"]), LowState(*(part.astype(np.float64) for part in parts))
-
-
-def decode_command(data: bytes) -> Array:
-    """Target angles (12,) of a LowCmd; nan where a motor is not to hold an angle."""
-    return without_stops(np.frombuffer(data, LOW_CMD)[0]["motors"]["q"][:MOTORS].astype(np.float64))
+def size_of(name: str) -> int:
+    """Bytes of a struct: 937 of LowState, 734 of LowCmd."""
+    return Layout.blank(f"{SDK}/msg/{name}", {}, packed=True)[1].size
 
 
 class TickClock:
@@ -131,16 +96,17 @@ class Go1Source:
             self._socket.setsockopt(socket.SOL_SOCKET, _FORCE, BUFFER)
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
-        try:
-            self._socket.bind((address, port))
-        except OSError as error:
-            self._socket.close()
-            raise GaitError(f"cannot listen at UDP port {port}: {(error.strerror or str(error)).lower()}") from None
+        with os_errors(f"cannot listen at UDP port {port}"):
+            try:
+                self._socket.bind((address, port))
+            except OSError:
+                self._socket.close()
+                raise
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
         self.name, self.wants_targets = f"UDP port {self.port}", targets
-        self._order, self._clock = unitree_order(robot), TickClock()
-        self._targets = Held()
+        self._samples, self._clock = UnitreeSamples(SDK, robot, packed=True), TickClock()
+        self._sizes = {size_of(name): name for name in ("LowState", "LowCmd")}
         self._waiting: deque[tuple[bytes, int]] = deque()
         self._states = self._strange = self._size = 0
 
@@ -156,21 +122,18 @@ class Go1Source:
         arrivals: list[Arrival] = []
         while self._waiting and len(arrivals) < BATCH:
             data, arrived = self._waiting.popleft()
-            if len(data) == LOW_CMD.itemsize:
-                self._targets.set(arrived, decode_command(data)[self._order])
-            elif len(data) == LOW_STATE.itemsize:
-                arrivals.append(self._arrival(data, arrived))
+            kind = self._sizes.get(len(data))
+            if kind == "LowCmd":
+                self._samples.command(arrived, data)
+            elif kind == "LowState":
+                self._states += 1
+                state = self._samples.state(data)
+                ns = self._clock.stamp(int(state["tick"]), arrived)
+                sample = self._samples.sample(state, ns, arrived if self.wants_targets else None)
+                arrivals.append(Arrival(sample, ns, arrived))
             else:
                 self._strange, self._size = self._strange + 1, len(data)
         return arrivals
-
-    def _arrival(self, data: bytes, arrived: int) -> Arrival:
-        tick, state = decode_state(data)
-        ns, order = self._clock.stamp(tick, arrived), self._order
-        self._states += 1
-        q_des = self._targets.at(arrived) if self.wants_targets else None
-        joints = (state.q[order], state.dq[order], q_des, state.tau[order])
-        return Arrival(Sample(ns / NS, state.gyro, state.accel, *joints), ns, arrived)
 
     @staticmethod
     def _arrived(ancillary: list[tuple[int, int, bytes]]) -> int:
@@ -183,8 +146,8 @@ class Go1Source:
     def status(self) -> str:
         """What comes that is not a packet of a Go1."""
         if self._strange:
-            sizes = f"{LOW_STATE.itemsize} (LowState) and {LOW_CMD.itemsize} (LowCmd) are read"
-            return f"{self._strange} packets left out, the last of {self._size} bytes: {sizes}"
+            sizes = " and ".join(f"{size} ({name})" for size, name in self._sizes.items())
+            return f"{self._strange} packets left out, the last of {self._size} bytes: {sizes} are read"
         return "" if self._states else f"nothing at UDP port {self.port}"
 
     def close(self) -> None:

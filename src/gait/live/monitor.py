@@ -12,7 +12,7 @@ import numpy as np
 from gait.estimator import State
 from gait.live.pairing import NS, Arrival
 from gait.log.log import MAX_GAP
-from gait.report.rows import Row
+from gait.rows import Row
 
 RECENT = 2000
 """Samples that the latency on the line is of."""
@@ -132,7 +132,7 @@ class Monitor:
         return [*rows, Row("health_ok", 1.0 - self.ill / self.samples if self.samples else float("nan"), "-")]
 
 
-class Line:
+class StatusLine:
     """Writes a line over itself on a terminal, a few times a second; elsewhere line after line, if at all."""
 
     def __init__(self, show: bool, every: float = 0.0) -> None:

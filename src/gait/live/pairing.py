@@ -101,11 +101,6 @@ class Pairing:
         """Whether an IMU message waits for joints."""
         return bool(self._pending)
 
-    @property
-    def has_targets(self) -> bool:
-        """Whether a command has come."""
-        return bool(self._targets)
-
     def add_imu(self, ns: int, gyro: Array, accel: Array, sent_ns: int, now: float) -> None:
         """An IMU message."""
         if self._last_imu - RESTART < ns <= self._last_imu:

@@ -1,4 +1,4 @@
-"""A log played as if a robot sent it: to try `gait live` without a robot, and to measure it.
+"""A log played as if a robot sent it: to try `gait live` without a robot, and to measure its latency.
 
 python -m gait.live.play ros      # the sample; elsewhere: gait live ros --targets /joint_targets
 python -m gait.live.play go1 LOG  # another log; elsewhere: gait live go1
@@ -8,81 +8,73 @@ from __future__ import annotations
 
 import argparse
 import socket
-import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.io.ros.layout import MessageWriter
+from gait.io.ros.messages import FIELDS
 from gait.io.ros.sensor_messages import encode_imu, encode_joints
-from gait.live.cdr import MOTORS
 from gait.live.dds import Node
-from gait.live.go1 import LOW_CMD, LOW_STATE, PORT
-from gait.live.sources import UNITREE_JOINTS
+from gait.live.go1 import PORT, SDK
 from gait.log.log import Log
 from gait.log.sample import Sample
 from gait.samples import SAMPLE
 
 NS = 1_000_000_000
 IMU, JOINTS, TARGETS = "rt/imu", "rt/joint_states", "rt/joint_targets"
-_LITTLE = b"\x00\x01\x00\x00"
-_LOW_STATE_BYTES, _LOW_CMD_BYTES = 1180, 812
 
 
-class FakeRobot(Protocol):
-    """Sends rows as a robot would."""
+@lru_cache(maxsize=8)
+def _writer(kind: str) -> MessageWriter:
+    return MessageWriter(kind, packed=kind.startswith(SDK))
+
+
+def _encode(kind: str, values: Mapping[str, Any]) -> bytes:
+    """A message of Unitree's with the given fields of a Log, and zero for the rest."""
+    paths = {name: path for role in FIELDS[kind].values() for name, path in role.items()}
+    known = {paths[name]: value for name, value in values.items() if value is not None}
+    for path, value in known.items():
+        if "*" in path:
+            # Messages have room for twenty motors.
+            known[path] = np.concatenate([value, np.zeros(20 - len(value))])
+    return _writer(kind).encode(0, known)
+
+
+def encode_state(package: str, row: Sample, tick: int = 0) -> bytes:
+    """LowState of one of Unitree's packages with IMU, motors and tick, and nothing else."""
+    values = {name: getattr(row, name) for name in ("gyro", "accel", "q", "dq", "tau")}
+    return _encode(f"{package}/msg/LowState", {**values, "tick": tick % 2**32})
+
+
+def encode_command(package: str, q_des: Array) -> bytes:
+    """LowCmd of one of Unitree's packages with target angles, and nothing else."""
+    return _encode(f"{package}/msg/LowCmd", {"q_des": q_des})
+
+
+class FakeRobot:
+    """Sends rows as a robot would, over DDS or UDP."""
 
     def send(self, row: Sample, ns: int) -> None:
-        """All messages of one row, stamped with a time in ns."""
+        """All messages of one row, stamped with a time in ns; the targets first, as a controller has them."""
+        raise NotImplementedError
 
     def heard(self) -> bool:
-        """Whether somebody listens."""
+        """Whether somebody listens; UDP does not tell."""
+        return True
 
     def close(self) -> None:
-        """Let go of sockets and the like."""
+        """Release sockets; a node is closed by who made it."""
 
 
-def encode_low_state(row: Sample, tick: int = 0) -> bytes:
-    """unitree_go LowState_ with IMU, motors and tick, and nothing else."""
-    data = bytearray(_LOW_STATE_BYTES)
-    data[:4] = _LITTLE
-    np.ndarray(6, "<f4", data, 4 + 24 + 16)[:] = [*row.gyro, *row.accel]
-    motors = np.ndarray((MOTORS, 4), "<f4", data, 4 + 80, (48, 4))
-    motors[:, 0], motors[:, 1], motors[:, 3] = row.q, row.dq, 0.0 if row.tau is None else row.tau
-    struct.pack_into("<I", data, 4 + 1096, tick % 2**32)
-    return bytes(data)
-
-
-def encode_low_cmd(q_des: Array) -> bytes:
-    """unitree_go LowCmd_ with target angles, and nothing else."""
-    data = bytearray(_LOW_CMD_BYTES)
-    data[:4] = _LITTLE
-    np.ndarray(MOTORS, "<f4", data, 4 + 24, (36,))[:] = q_des
-    return bytes(data)
-
-
-def encode_go1_state(row: Sample, tick: int) -> bytes:
-    """LowState of a Go1 with IMU, motors and tick, and nothing else."""
-    one = np.zeros(1, LOW_STATE)
-    one["gyro"], one["accel"], one["tick"] = row.gyro, row.accel, tick % 2**32
-    for name, values in (("q", row.q), ("dq", row.dq), ("tau", row.tau)):
-        one["motors"][name][0, :MOTORS] = 0.0 if values is None else values
-    return one.tobytes()
-
-
-def encode_go1_command(q_des: Array) -> bytes:
-    """LowCmd of a Go1 with target angles, and nothing else."""
-    one = np.zeros(1, LOW_CMD)
-    one["motors"]["q"][0, :MOTORS] = q_des
-    return one.tobytes()
-
-
-class RosRobot:
+class RosRobot(FakeRobot):
     """Topics of a ROS 2 robot: IMU, joint states, and a JointState of targets."""
 
     def __init__(self, node: Node, names: Sequence[str]) -> None:
@@ -93,7 +85,7 @@ class RosRobot:
         self._targets = node.writer(TARGETS, idl.JointState, 50)
 
     def send(self, row: Sample, ns: int) -> None:
-        """The targets first, as a controller has them before sensors answer."""
+        """Targets, then what the sensors measure."""
         if row.q_des is not None:
             self._targets.write(encode_joints(ns, self._names, row.q_des))
         self._imu.write(encode_imu(ns, row.gyro, row.accel))
@@ -101,15 +93,12 @@ class RosRobot:
         self._joints.write(encode_joints(ns, self._names, row.q, row.dq, *more))
 
     def heard(self) -> bool:
-        """Whether somebody listens."""
+        """Whether a reader has been discovered."""
         return self._imu.readers > 0 and self._joints.readers > 0
 
-    def close(self) -> None:
-        """Nothing: the node is closed by who made it."""
 
-
-class Go2Robot:
-    """Topics of a Go2; their stamps are the times at which they are sent."""
+class Go2Robot(FakeRobot):
+    """Topics of a Go2, with ticks of milliseconds; their stamps are the times at which they are sent."""
 
     def __init__(self, node: Node) -> None:
         from gait.live import idl
@@ -118,20 +107,17 @@ class Go2Robot:
         self._command = node.writer("rt/lowcmd", idl.LowCmd, 50)
 
     def send(self, row: Sample, ns: int) -> None:
-        """Command and state."""
+        """Targets, then what the sensors measure."""
         if row.q_des is not None:
-            self._command.write(encode_low_cmd(row.q_des))
-        self._state.write(encode_low_state(row, ns // 1_000_000))
+            self._command.write(encode_command("unitree_go", row.q_des))
+        self._state.write(encode_state("unitree_go", row, ns // 1_000_000))
 
     def heard(self) -> bool:
-        """Whether somebody listens."""
+        """Whether a reader has been discovered."""
         return self._state.readers > 0
 
-    def close(self) -> None:
-        """Nothing: the node is closed by who made it."""
 
-
-class Go1Robot:
+class Go1Robot(FakeRobot):
     """Packets of a Go1, with ticks of microseconds."""
 
     def __init__(self, port: int = PORT, host: str = "127.0.0.1") -> None:
@@ -139,14 +125,10 @@ class Go1Robot:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def send(self, row: Sample, ns: int) -> None:
-        """Command and state."""
+        """Targets, then what the sensors measure."""
         if row.q_des is not None:
-            self._socket.sendto(encode_go1_command(row.q_des), self._to)
-        self._socket.sendto(encode_go1_state(row, ns // 1000), self._to)
-
-    def heard(self) -> bool:
-        """UDP does not tell."""
-        return True
+            self._socket.sendto(encode_command(SDK, row.q_des), self._to)
+        self._socket.sendto(encode_state(SDK, row, ns // 1000), self._to)
 
     def close(self) -> None:
         """Close the socket."""
@@ -207,7 +189,8 @@ def _play(args: argparse.Namespace) -> int:
         node = Node(args.domain, args.interface)
         robot = RosRobot(node, log.joint_names) if args.robot == "ros" else Go2Robot(node)
     if args.robot != "ros":
-        log = _in_order(log)
+        # The order of Unitree's motors is that of its robots' joints.
+        log = log.reorder("go1")
     deadline = time.monotonic() + args.wait
     while not robot.heard() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -218,17 +201,6 @@ def _play(args: argparse.Namespace) -> int:
     time.sleep(0.2)
     robot.close()
     return count
-
-
-def _in_order(log: Log) -> Log:
-    """Joints as Unitree's motors are numbered."""
-    order = [log.joint_names.index(name) for name in UNITREE_JOINTS]
-
-    def sort(values: Array | None) -> Array | None:
-        return None if values is None else values[:, order]
-
-    parts = {name: sort(getattr(log, name)) for name in ("q", "dq", "q_des", "tau")}
-    return log.replace(joint_names=list(UNITREE_JOINTS), **parts)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from gait.io.ros.mcap_writer import McapRecorder
 from gait.io.ros.odometry import Converter, Encoder
 from gait.io.ros.sensor_messages import InputRecorder
 from gait.live.dds import Writer
-from gait.live.monitor import Line, Monitor
+from gait.live.monitor import Monitor, StatusLine
 from gait.live.pairing import NS, Arrival
-from gait.live.sources import Source
+from gait.live.sources import SampleSource
 from gait.log.sample import Sample
 from gait.report.rerun_view import View
 
@@ -103,11 +103,11 @@ class ViewSink:
 
 
 def run_live(
-    source: Source,
+    source: SampleSource,
     estimator: Estimator,
     sinks: Sequence[Sink],
     monitor: Monitor,
-    line: Line,
+    line: StatusLine,
     stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Estimate until the source ends or `stop` says so; sinks are closed whatever happens.
@@ -146,7 +146,7 @@ class _Start:
     """Which weights to take is settled with the first sample: so that one waits for joint targets, if there are to be
     any."""
 
-    def __init__(self, source: Source, monitor: Monitor) -> None:
+    def __init__(self, source: SampleSource, monitor: Monitor) -> None:
         self._source, self._monitor = source, monitor
         self._begun = False
         self._first: float | None = None

@@ -7,27 +7,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
+from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.io.joints import match_joints
-from gait.live.cdr import JointDecoder, decode_imu, decode_low_cmd, decode_low_state
-from gait.live.dds import Node
+from gait.io.ros.definitions import IMU, JOINT_STATE
+from gait.io.ros.layout import Layout
+from gait.io.ros.messages import UNITREE_JOINTS, FieldReader, has_target
+from gait.live.dds import Node, Reader
 from gait.live.pairing import NS, Arrival, Held, Pairing
 from gait.log.log import Log
 from gait.log.sample import Sample
 from gait.robot import Robot
-
-UNITREE_LEGS = ("FR", "FL", "RR", "RL")
-UNITREE_LINKS = ("hip", "thigh", "calf")
-UNITREE_JOINTS = tuple(f"{leg}_{link}_joint" for leg in UNITREE_LEGS for link in UNITREE_LINKS)
-"""Order of the motors in Unitree's messages."""
-
 
 _MS = 1_000_000
 BATCH = 200
 """Samples given at once: whoever has fallen behind still looks up several times a second."""
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """Gives samples as they come. `poll` is called again and again by one thread."""
 
     name: str
@@ -98,7 +97,8 @@ class RosSource:
         self._joints = node.reader(topics.joints, idl.JointState)
         self._targets = node.reader(topics.targets, idl.JointState) if topics.targets else None
         self._pairing = Pairing(robot.num_joints, commands=bool(topics.targets))
-        self._decoders = (JointDecoder(), JointDecoder())
+        self._imu_fields = FieldReader(IMU, "imu")
+        self._joint_fields, self._target_fields = (FieldReader(JOINT_STATE, role) for role in ("joints", "targets"))
         self._orders: dict[tuple[str, ...], list[int]] = {}
         self.note = ""
         """How joints were matched, in words."""
@@ -109,27 +109,25 @@ class RosSource:
         self._node.wait(min(timeout, 0.002) if pairing.waiting else timeout)
         now = self._clock()
         for data, sent in self._imu.take(BATCH):
-            message = decode_imu(data)
-            pairing.add_imu(self._stamp(message.ns, sent), message.gyro, message.accel, sent, now)
+            imu, layout = self._imu_fields.read(data)
+            pairing.add_imu(self._stamp(layout, data, sent), imu["gyro"], imu["accel"], sent, now)
         for data, sent in self._joints.take():
-            joints = self._decoders[0](data)
-            order = self._order(joints.names)
-            if joints.dq is None:
+            joints, layout = self._joint_fields.read(data)
+            order = self._order(layout, joints["q"])
+            if len(joints["dq"]) != len(joints["q"]):
                 raise GaitError(f"{self._joints.topic} has no velocities: publish one for each joint")
-            tau = None if joints.tau is None else joints.tau[order]
-            pairing.add_joints(self._stamp(joints.ns, sent), joints.q[order], joints.dq[order], tau)
+            tau = joints["tau"][order] if len(joints["tau"]) == len(joints["q"]) else None
+            pairing.add_joints(self._stamp(layout, data, sent), joints["q"][order], joints["dq"][order], tau)
         if self._targets is not None:
             for data, sent in self._targets.take():
-                command = self._decoders[1](data)
-                pairing.add_targets(self._stamp(command.ns, sent), command.q[self._order(command.names)])
+                command, layout = self._target_fields.read(data)
+                q_des = command["q_des"]
+                pairing.add_targets(self._stamp(layout, data, sent), q_des[self._order(layout, q_des)])
         return pairing.take(now)
 
     def status(self) -> str:
         """Topics without a word, and messages that could not be used."""
-        silent = [one.topic for one in (self._imu, self._joints) if not one.count]
-        if self._targets is not None and not self._targets.count:
-            silent.append(self._targets.topic)
-        words = [f"nothing on {', '.join(silent)}"] if silent else []
+        words = _silent(self._imu, self._joints, self._targets)
         if self._pairing.unpaired:
             words.append(f"{self._pairing.unpaired} without joints")
         if self._pairing.disordered:
@@ -139,14 +137,49 @@ class RosSource:
     def close(self) -> None:
         """Nothing: the node is closed by who made it."""
 
-    def _stamp(self, header: int, sent: int) -> int:
-        return header if self._header and header else sent
+    def _stamp(self, layout: Layout, data: bytes, sent: int) -> int:
+        return (layout.stamp(data) if self._header else 0) or sent
 
-    def _order(self, names: tuple[str, ...]) -> list[int]:
+    def _order(self, layout: Layout, q: AnyArray) -> list[int]:
+        names = layout.texts["name"]
+        if len(q) != len(names):
+            raise GaitError(
+                f"a JointState has {len(names)} names but {len(q)} positions: publish one position for each name"
+            )
         if names not in self._orders:
             found = match_joints(names, self._robot.joint_names, self._given)
             self._orders[names], self.note = list(found.index), found.note
         return self._orders[names]
+
+
+class UnitreeSamples:
+    """Samples of Unitree's LowState and LowCmd: joints in the robot's order, with the targets that hold."""
+
+    def __init__(self, package: str, robot: Robot, packed: bool = False) -> None:
+        """Take the definitions of a package; packed as in `Layout.of`."""
+        self._states = FieldReader(f"{package}/msg/LowState", "imu", "joints", "clock", packed=packed)
+        self._commands = FieldReader(f"{package}/msg/LowCmd", "targets", packed=packed)
+        self._order = unitree_order(robot)
+        self._targets = Held()
+
+    def state(self, data: bytes) -> dict[str, AnyArray]:
+        """The fields of a LowState, and its tick."""
+        found, order = self._states.read(data)[0], self._order
+        return found | {name: found[name][order] for name in ("q", "dq", "tau")}
+
+    def target(self, data: bytes) -> AnyArray:
+        """Target angles of a LowCmd; nan where a motor is not to hold an angle."""
+        q_des = self._commands.read(data)[0]["q_des"][self._order]
+        return np.where(has_target(q_des), q_des, np.nan)
+
+    def command(self, ns: int, data: bytes) -> None:
+        """A LowCmd, which holds until the next."""
+        self._targets.set(ns, self.target(data))
+
+    def sample(self, state: dict[str, AnyArray], ns: int, targets_ns: int | None) -> Sample:
+        """A sample with a stamp, and with the targets that hold at another one, if any are wanted."""
+        q_des = None if targets_ns is None else self._targets.at(targets_ns)
+        return Sample(ns / NS, state["gyro"], state["accel"], state["q"], state["dq"], q_des, state["tau"])
 
 
 class Go2Source:
@@ -160,37 +193,31 @@ class Go2Source:
 
         self.name = f"{state} in domain {node.domain}"
         self.wants_targets = bool(command)
-        self._node, self._order = node, unitree_order(robot)
+        self._node, self._samples = node, UnitreeSamples("unitree_go", robot)
         self._state = node.reader(state, idl.LowState)
         self._command = node.reader(command, idl.LowCmd) if command else None
-        self._targets = Held()
-        self._later: list[tuple[int, bytes]] = []
+        self._later: list[tuple[bytes, int]] = []
         """Commands that were sent after the last state."""
 
     def poll(self, timeout: float) -> Iterable[Arrival]:
         """Take what has come: a state with the last command that was sent before it."""
         self._node.wait(timeout)
-        states = [(sent, data) for data, sent in self._state.take(BATCH)]
-        commands, self._later = self._later, []
-        if self._command is not None:
-            commands += [(sent, data) for data, sent in self._command.take()]
-        order, arrivals, k = self._order, [], 0
-        for sent, data in states:
-            while k < len(commands) and commands[k][0] <= sent:
-                self._targets.set(commands[k][0], decode_low_cmd(commands[k][1])[order])
+        states = list(self._state.take(BATCH))
+        commands = self._later + ([] if self._command is None else list(self._command.take()))
+        arrivals, k = [], 0
+        for data, sent in states:
+            while k < len(commands) and commands[k][1] <= sent:
+                self._samples.command(commands[k][1], commands[k][0])
                 k += 1
-            state = decode_low_state(data)
-            q_des = self._targets.at(sent) if self.wants_targets else None
-            joints = (state.q[order], state.dq[order], q_des, state.tau[order])
-            sample = Sample(sent / NS, state.gyro, state.accel, *joints)
-            arrivals.append(Arrival(sample, sent, sent, state.tick * _MS))
+            state = self._samples.state(data)
+            sample = self._samples.sample(state, sent, sent if self.wants_targets else None)
+            arrivals.append(Arrival(sample, sent, sent, int(state["tick"]) * _MS))
         self._later = commands[k:]
         return arrivals
 
     def status(self) -> str:
-        """Topics without a word."""
-        silent = [one.topic for one in (self._state, self._command) if one is not None and not one.count]
-        return f"nothing on {', '.join(silent)}" if silent else ""
+        """Topics without a message."""
+        return "".join(_silent(self._state, self._command))
 
     def close(self) -> None:
         """Nothing: the node is closed by who made it."""
@@ -199,6 +226,12 @@ class Go2Source:
 def unitree_order(robot: Robot) -> list[int]:
     """Where the robot's joints are among Unitree's motors."""
     return list(match_joints(UNITREE_JOINTS, robot.joint_names).index)
+
+
+def _silent(*readers: Reader | None) -> list[str]:
+    """Topics without a message so far, in words."""
+    silent = [reader.topic for reader in readers if reader is not None and not reader.count]
+    return [f"nothing on {', '.join(silent)}"] if silent else []
 
 
 class ReplaySource:

@@ -1,11 +1,13 @@
 """What a Log and a Trajectory are made of: one table of fields, and the checks that every array passes.
 
-The table is the only place that knows names, shapes, units and frames; files, CSV columns and `gait info` follow it.
+The table is the only place that knows names, shapes, units and frames: constructors, samples, files, CSV columns,
+messages and `gait info` follow it.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +42,22 @@ class Field:
     unit: str
     text: str
     """What it is and in which frame, in a few words."""
+    role: str = ""
+    """Which part of a log it belongs to: imu, joints, targets, truth or feet."""
     required: bool = False
+    truth: bool = False
+    """Ground truth, which no estimator sees."""
     dtype: str = "float64"
+
+    @property
+    def by_joint(self) -> bool:
+        """Whether a row has one number for each joint."""
+        return self.axes == ("joint",)
+
+    def size(self, joints: int, legs: int) -> int:
+        """Numbers in a row, for a robot with so many joints and legs."""
+        own = {"joint": joints, "leg": legs}
+        return math.prod(own[axis] if axis in own else len(AXES[axis]) for axis in self.axes)
 
     def columns(self, labels: Labels) -> list[str]:
         """The flat names of the field, such as `gyro.x` or `foot_vel_w.FR.z`, in memory order."""
@@ -51,29 +67,45 @@ class Field:
         return names
 
 
+_SOLE = "velocity of the lowest material point of the foot, world frame; zero if it rolls without slipping"
+_T = Field("t", (), "s", "time stamp, strictly increasing", required=True)
+
 LOG_FIELDS = (
-    Field("t", (), "s", "time stamp, strictly increasing", required=True),
-    Field("gyro", ("xyz",), "rad/s", "angular rate, in the axes of the IMU", required=True),
-    Field("accel", ("xyz",), "m/s^2", "specific force at the IMU, in its axes: +9.81 on z at rest", required=True),
-    Field("q", ("joint",), "rad", "joint angles", required=True),
-    Field("dq", ("joint",), "rad/s", "joint velocities", required=True),
-    Field("q_des", ("joint",), "rad", "joint angles the controller asks for"),
-    Field("tau", ("joint",), "N m", "joint torques"),
-    Field("contact", ("leg",), "-", "true where the foot is on the ground", dtype="bool"),
-    Field("foot_force", ("leg",), "N", "force of the ground on the foot, along its normal"),
-    Field("pos_w", ("xyz",), "m", "truth: position of the body in the world"),
-    Field("quat_wb_wxyz", ("wxyz",), "-", "truth: rotation from body to world"),
-    Field("vel_w", ("xyz",), "m/s", "truth: velocity of the body, world frame"),
+    _T,
+    Field("gyro", ("xyz",), "rad/s", "angular rate, in the axes of the IMU", "imu", required=True),
     Field(
-        "foot_vel_w",
-        ("leg", "xyz"),
-        "m/s",
-        "truth: velocity of the lowest material point of the foot, world frame; zero if it rolls without slipping",
+        "accel", ("xyz",), "m/s^2", "specific force at the IMU, in its axes: +9.81 on z at rest", "imu", required=True
     ),
+    Field("q", ("joint",), "rad", "joint angles", "joints", required=True),
+    Field("dq", ("joint",), "rad/s", "joint velocities", "joints", required=True),
+    Field("q_des", ("joint",), "rad", "joint angles the controller asks for", "targets"),
+    Field("tau", ("joint",), "N m", "joint torques", "joints"),
+    Field("foot_force", ("leg",), "N", "force of the ground on the foot, along its normal", "feet"),
+    Field("contact", ("leg",), "-", "true where the foot is on the ground", "feet", dtype="bool"),
+    Field("pos_w", ("xyz",), "m", "ground truth: position of the body in the world", "truth", truth=True),
+    Field("quat_wb_wxyz", ("wxyz",), "-", "ground truth: rotation from body to world", "truth", truth=True),
+    Field("vel_w", ("xyz",), "m/s", "ground truth: velocity of the body, world frame", "truth", truth=True),
+    Field("foot_vel_w", ("leg", "xyz"), "m/s", f"ground truth: {_SOLE}", "feet", truth=True),
 )
 
+
+def sensor_fields() -> tuple[Field, ...]:
+    """What an estimator sees of a Log beside the time, in the order of `Sample`; those that are required come first."""
+    return tuple(field for field in LOG_FIELDS[1:] if not field.truth)
+
+
+def joint_fields() -> tuple[Field, ...]:
+    """The fields with one number for each joint."""
+    return tuple(field for field in LOG_FIELDS if field.by_joint)
+
+
+def body_fields() -> tuple[Field, ...]:
+    """The fields of the IMU and of the body's ground truth: vectors and quaternions."""
+    return tuple(field for field in LOG_FIELDS if field.axes in (("xyz",), ("wxyz",)))
+
+
 TRAJECTORY_FIELDS = (
-    Field("t", (), "s", "time stamp, strictly increasing", required=True),
+    _T,
     Field("quat_wb_wxyz", ("wxyz",), "-", "rotation from body to world", required=True),
     Field("vel_w", ("xyz",), "m/s", "velocity of the body, world frame", required=True),
     Field("pos_w", ("xyz",), "m", "position of the body in the world", required=True),

@@ -16,10 +16,10 @@ from gait import quaternions
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.errors import GaitError
 from gait.log.fields import AXES, LOG_FIELDS, Field, Labels, refuse_unknown
-from gait.log.record import Record
+from gait.log.imu_noise import ImuNoise
+from gait.log.record import Record, interpolate
 from gait.log.sample import Sample
 from gait.log.trajectory import Trajectory
-from gait.noise import ImuNoise
 
 if TYPE_CHECKING:
     from gait.robot import Robot
@@ -40,7 +40,7 @@ class Log(Record):
     """Sensor samples of one robot on one clock. Arrays are read-only; every method returns a new Log.
 
     Rows are time; joints and legs are in the order of `joint_names` and `leg_names`. SI units, x forward, y left,
-    z up. See `docs/log.md` for each field. A field that was not given is None.
+    z up. `gait.log.fields` and `docs/log.md` say what each field is. A field that was not given is None.
     """
 
     KIND: ClassVar[str] = "Log"
@@ -49,85 +49,45 @@ class Log(Record):
     LEAST_ROWS: ClassVar[int] = 2
 
     gyro: Array
-    """Angular rate (N, 3), in the axes of the IMU, rad/s."""
     accel: Array
-    """Specific force at the IMU (N, 3), in its axes, m/s^2; +9.81 on z at rest."""
     q: Array
-    """Joint angles (N, J), rad."""
     dq: Array
-    """Joint velocities (N, J), rad/s."""
     q_des: Array | None
-    """Joint angles that the controller asks for (N, J), rad."""
     tau: Array | None
-    """Joint torques (N, J), N m."""
-    contact: BoolArray | None
-    """True where a foot is on the ground (N, L)."""
     foot_force: Array | None
-    """Normal force on each foot (N, L), N."""
+    contact: BoolArray | None
     pos_w: Array | None
-    """Truth: position of the body in the world (N, 3), m."""
     quat_wb_wxyz: Array | None
-    """Truth: rotation from body to world (N, 4)."""
     vel_w: Array | None
-    """Truth: velocity of the body, world frame (N, 3), m/s."""
     foot_vel_w: Array | None
-    """Truth: velocity of the lowest material point of each foot, world frame (N, L, 3), m/s."""
     robot: str
-    """Name of the robot."""
     leg_names: tuple[str, ...]
     joint_names: tuple[str, ...]
     source: str
-    """Where the data comes from, in words."""
 
     def __init__(
         self,
         *,
-        t: npt.ArrayLike,
-        gyro: npt.ArrayLike,
-        accel: npt.ArrayLike,
-        q: npt.ArrayLike,
-        dq: npt.ArrayLike,
-        q_des: npt.ArrayLike | None = None,
-        tau: npt.ArrayLike | None = None,
-        contact: npt.ArrayLike | None = None,
-        foot_force: npt.ArrayLike | None = None,
-        pos_w: npt.ArrayLike | None = None,
-        quat_wb_wxyz: npt.ArrayLike | None = None,
-        vel_w: npt.ArrayLike | None = None,
-        foot_vel_w: npt.ArrayLike | None = None,
         robot: str | Path | Robot = "go1",
         leg_names: Sequence[str] | None = None,
         joint_names: Sequence[str] | None = None,
         source: str = "",
-        **unknown: object,
+        **arrays: npt.ArrayLike | None,
     ) -> None:
         """Check and take over the arrays.
 
         Args:
-            t: time stamps (N,), seconds, strictly increasing.
-            gyro: angular rate (N, 3), in the axes of the IMU, rad/s.
-            accel: specific force at the IMU (N, 3), in its axes, m/s^2.
-            q: joint angles (N, J), rad.
-            dq: joint velocities (N, J), rad/s.
-            q_des: joint angles the controller asks for (N, J), rad.
-            tau: joint torques (N, J), N m.
-            contact: contact flags (N, L).
-            foot_force: normal forces (N, L), N.
-            pos_w: true position (N, 3), m.
-            quat_wb_wxyz: true rotation from body to world (N, 4); scaled to length 1 if within 1e-3 of it.
-            vel_w: true velocity, world frame (N, 3), m/s.
-            foot_vel_w: true velocity of the lowest material point of each foot, world frame (N, L, 3), m/s.
             robot: name of a robot, the path of its YAML file, or a `Robot`. Any name will do if both name lists
                 are given.
             leg_names: names along the leg axis; the robot's own by default.
             joint_names: names along the joint axis; the robot's own by default.
             source: where the data comes from, in words.
-            unknown: refused, with the nearest known field as a hint.
+            arrays: the fields of `gait.log.fields.LOG_FIELDS`, rows first: `t`, `gyro`, `accel`, `q` and `dq` are
+                needed. Quaternions are scaled to length 1 if within 1e-3 of it. A name that is no field is refused.
         """
-        given = dict(locals())
         name, legs, joints = _resolve_names(robot, leg_names, joint_names)
         labels: Labels = {**AXES, "leg": legs, "joint": joints}
-        self._take(given, unknown, labels, robot=name, leg_names=legs, joint_names=joints, source=str(source))
+        self._take(arrays, labels, robot=name, leg_names=legs, joint_names=joints, source=str(source))
 
     def __repr__(self) -> str:
         truth = ", truth" if self.has_truth else ""
@@ -250,41 +210,20 @@ class Log(Record):
         if count < 2:
             raise GaitError(f"cannot resample {self.duration:g} s of data to {rate} Hz: give a higher rate")
         t = np.minimum(self.t[0] + np.arange(count) / rate, self.t[-1])
-        held = np.searchsorted(self.t, t + hair, side="right") - 1
-        before = np.minimum(held, len(self) - 2)
+        before = np.minimum(np.searchsorted(self.t, t + hair, side="right") - 1, len(self) - 2)
         step = self.t[before + 1] - self.t[before]
         part = np.clip((t - self.t[before]) / step, 0.0, 1.0)
         part = np.where(np.abs(part - np.rint(part)) * step <= hair, np.rint(part), part)
 
         def sample(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
-            if array is self.t:
-                return np.asarray(t)
-            if array.dtype == np.bool_:
-                return np.asarray(array[held])
-            start, end = array[before], array[before + 1]
-            if axes == ("wxyz",):
-                return quaternions.slerp(start, end, part)
-            weight = part.reshape(-1, *[1] * (array.ndim - 1))
-            # Where the two clocks meet, the samples themselves come back, to the last bit.
-            return np.asarray(np.where(weight == 1.0, end, start + weight * (end - start)))
+            return np.asarray(t) if array is self.t else interpolate(array, before, part, axes)
 
         return self._each(sample)
 
     def with_imu_noise(self, noise: ImuNoise, seed: int) -> Log:
         """The same Log with a worse IMU. `noise.biases(log.t, seed)` tells the biases that were added."""
-        gyro, accel = noise.errors(self.t, seed)
-        return self.replace(gyro=self.gyro + gyro, accel=self.accel + accel)
-
-    def save(self, path: str | Path, compress: bool = False) -> None:
-        """Write the format that the name ends with (`.npz`, `.csv`, `.tum`), in one piece or not at all.
-
-        Args:
-            path: the file. A `.tum` file takes the poses of the truth and nothing else.
-            compress: make an `.npz` smaller; slow, and noise hardly shrinks.
-        """
-        from gait.io import save
-
-        save(self, path, compress)
+        gyro, accel = noise.applied(self.t, self.gyro, self.accel, seed)
+        return self.replace(gyro=gyro, accel=accel)
 
     @staticmethod
     def load(path: str | Path) -> Log:
@@ -292,12 +231,6 @@ class Log(Record):
         from gait.io import open_log
 
         return open_log(path)
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write every field as text, one column each; see `docs/log.md` for their names."""
-        from gait.io.csv import Csv
-
-        Csv().write(self, Path(path))
 
     def _each(self, change: Callable[[tuple[str, ...], AnyArray], AnyArray], **names: Any) -> Log:
         """The Log with `change(axes, array)` in the place of every array that is there."""

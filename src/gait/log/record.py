@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from gait import quaternions
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
 from gait.log.fields import AXES, Field, Labels, check_field, check_time, refuse_unknown
@@ -26,7 +30,16 @@ class Record:
     LEAST_ROWS: ClassVar[int]
 
     t: Array
-    """Time stamps (N,), seconds, strictly increasing."""
+
+    def __init_subclass__(cls) -> None:
+        """Let `help` show every field that the constructor takes."""
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [one for one in inspect.signature(cls.__init__).parameters.values() if one.kind == keyword]
+        given = [
+            inspect.Parameter(field.name, keyword, default=keyword_default(field), annotation="ArrayLike")
+            for field in cls.FIELDS
+        ]
+        cls.__signature__ = inspect.Signature([*given, *own])  # type: ignore[attr-defined]
 
     def __len__(self) -> int:
         return len(self.t)
@@ -82,22 +95,61 @@ class Record:
 
     def replace(self: Self, **changes: Any) -> Self:
         """The same record with some fields or names changed, checked again."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return type(self)(**{**given, **changes})
+        return type(self)(**{**self.arrays(), **self.metadata(), **changes})
 
-    def _take(self, given: dict[str, Any], unknown: dict[str, object], labels: Labels, **metadata: object) -> None:
+    def save(self, path: str | Path, compress: bool = False) -> None:
+        """Write the format that the name ends with (`.npz`, `.csv`, `.mcap`, `.tum`), in one piece or not at all.
+
+        Args:
+            path: the file. A `.tum` file takes poses (of a Log, those of its ground truth) and nothing else.
+            compress: make an `.npz` or `.mcap` smaller; slow, and noise hardly shrinks.
+        """
+        from gait.io import save
+
+        save(self, path, compress)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write every field as text, one column each; see `docs/log.md` for their names."""
+        from gait.io.csv import Csv
+
+        Csv().write(self, Path(path))
+
+    def _take(self, given: Mapping[str, Any], labels: Labels, **metadata: object) -> None:
         """Check the given arrays against the table and keep them: the whole of a constructor."""
-        refuse_unknown(unknown, [field.name for field in self.FIELDS], self.KIND)
-        missing = [field.name for field in self.FIELDS if field.required and given[field.name] is None]
+        refuse_unknown(given, [field.name for field in self.FIELDS], self.KIND)
+        missing = [field.name for field in self.FIELDS if field.required and given.get(field.name) is None]
         if missing:
             raise GaitError(f"{self.KIND} field {missing[0]} is missing: every {self.KIND} needs it")
         t = check_time(given["t"], self.KIND, self.LEAST_ROWS)
         arrays: dict[str, AnyArray | None] = {"t": t}
         for field in self.FIELDS[1:]:
-            value = given[field.name]
+            value = given.get(field.name)
             arrays[field.name] = None if value is None else check_field(field, value, t, labels, self.KIND)
-        # A frozen dataclass has no other door for its own constructor.
         self.__dict__.update(arrays, **metadata)
+
+
+def keyword_default(field: Field) -> Any:
+    """What a constructor takes where a field is not given."""
+    return inspect.Parameter.empty if field.required else None
+
+
+def interpolate(array: AnyArray, before: AnyArray, part: Array, axes: tuple[str, ...], hold: bool = False) -> AnyArray:
+    """Rows between samples: straight, along the shortest arc for rotations, the last one for flags.
+
+    Args:
+        array: samples (n, ...).
+        before: the sample before each wanted row (m,), not the last.
+        part: how far each row is on the way to the next (m,), 0 to 1; at 0 and 1 samples come back to the last bit.
+        axes: of the field.
+        hold: keep the last sample for any array, as a command holds.
+    """
+    if hold or array.dtype == np.bool_:
+        return np.asarray(array[np.where(part == 1.0, before + 1, before)])
+    start, end = array[before], array[before + 1]
+    if axes == ("wxyz",):
+        return quaternions.slerp(start, end, part)
+    weight = part.reshape(-1, *[1] * (array.ndim - 1))
+    return np.asarray(np.where(weight == 1.0, end, start + weight * (end - start)))
 
 
 def _same(a: AnyArray | None, b: AnyArray | None) -> bool:

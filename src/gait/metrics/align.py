@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.log.log import MAX_GAP, Log, Trajectory
-from gait.quaternions import rotate, rotate_inverse, slerp
+from gait.quaternions import heading, inverse, multiply, rotate, rotate_inverse, slerp, turn_about_z
 
 Method: TypeAlias = Literal["none", "first", "yaw", "se3"]
 METHODS: tuple[Method, ...] = ("none", "first", "yaw", "se3")
@@ -24,41 +24,6 @@ CLOCK_TOLERANCE = 1e-6
 """Stamps closer than this (s) are the same instant: files round them, and a robot moves a micrometre in that time."""
 MIN_SPREAD = 0.1
 """RMS distance (m) from its centre, in the plane, below which a path is too small to tell a heading from."""
-
-
-def multiply(a: Array, b: Array) -> Array:
-    """Products of quaternions (..., 4)."""
-    aw, ax, ay, az = np.moveaxis(a, -1, 0)
-    bw, bx, by, bz = np.moveaxis(b, -1, 0)
-    parts = (
-        aw * bw - ax * bx - ay * by - az * bz,
-        aw * bx + ax * bw + ay * bz - az * by,
-        aw * by - ax * bz + ay * bw + az * bx,
-        aw * bz + ax * by - ay * bx + az * bw,
-    )
-    return np.stack(parts, axis=-1)
-
-
-def inverse(q: Array) -> Array:
-    """Inverses of unit quaternions (..., 4)."""
-    return np.asarray(q * np.array([1.0, -1.0, -1.0, -1.0]))
-
-
-def angle(q: Array) -> Array:
-    """Rotation angles in [0, pi] of unit quaternions (..., 4), accurate for tiny angles too."""
-    return np.asarray(2.0 * np.arctan2(np.linalg.norm(q[..., 1:], axis=-1), np.abs(q[..., 0])))
-
-
-def turn_about_z(yaw: Array) -> Array:
-    """Quaternions (..., 4) of turns about the vertical (...)."""
-    zero = np.zeros_like(yaw)
-    return np.stack((np.cos(yaw / 2.0), zero, zero, np.sin(yaw / 2.0)), axis=-1)
-
-
-def heading(q: Array) -> Array:
-    """Turns about the vertical (...) nearest to rotations (..., 4), in the sense of the trace of what remains."""
-    w, z = q[..., 0], q[..., 3]
-    return np.asarray(np.arctan2(2.0 * w * z, w * w - z * z))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.report.rows import Row
+from gait.rows import Row
 
 
 @dataclass(frozen=True, eq=False)

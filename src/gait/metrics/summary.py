@@ -22,7 +22,7 @@ from gait.metrics.trajectory_error import (
     slip_mask,
     velocity_rmse,
 )
-from gait.report.rows import Row
+from gait.rows import Row
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,9 @@ import numpy.typing as npt
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.errors import GaitError
 from gait.log.log import MAX_GAP, Log, Trajectory
-from gait.metrics.align import (
-    Alignment,
-    Method,
-    Pair,
-    align_pair,
-    angle,
-    associate,
-    heading,
-    inverse,
-    multiply,
-    turn_about_z,
-)
-from gait.quaternions import rotate
-from gait.report.rows import Row
+from gait.metrics.align import Alignment, Method, Pair, align_pair, associate
+from gait.quaternions import angle, heading, inverse, multiply, rotate, turn_about_z
+from gait.rows import Row
 
 Index: TypeAlias = npt.NDArray[np.intp]
 
@@ -76,25 +65,35 @@ def _norms(vectors: Array) -> Stats:
 
 
 @dataclass(frozen=True, eq=False)
-class AbsoluteError:
-    """Absolute trajectory error after alignment."""
+class PoseErrors:
+    """Errors of position, rotation and velocity."""
 
-    alignment: Alignment
     position: Stats
     """m."""
     rotation: Stats
     """rad."""
     velocity: Stats | None
-    """m/s, each velocity seen from its own body, as the tutorial defines it; none where the truth has no velocity."""
+    """m/s; none where the ground truth has no velocity."""
+
+    def named(self, prefix: str, suffix: str = "") -> list[Row]:
+        """All errors as rows, such as `ate_pos` or `re_pos_5s`."""
+        parts = {"pos": (self.position, "m"), "vel": (self.velocity, "m/s"), "rot": (self.rotation, "rad")}
+        known = {name: (stats, unit) for name, (stats, unit) in parts.items() if stats is not None}
+        return [row for name, (stats, unit) in known.items() for row in stats.rows(f"{prefix}_{name}{suffix}", unit)]
+
+
+@dataclass(frozen=True, eq=False)
+class AbsoluteError(PoseErrors):
+    """Absolute trajectory error after alignment; its velocities are each seen from their own body."""
+
     velocity_w: Stats | None
-    """m/s, difference of the aligned world velocities: a wrong heading counts here."""
+    """m/s, difference of the aligned world velocities, which includes a heading error."""
+    alignment: Alignment
 
     def rows(self) -> list[Row]:
         """All errors as rows."""
-        rows = self.position.rows("ate_pos", "m")
-        if self.velocity is not None and self.velocity_w is not None:
-            rows += self.velocity.rows("ate_vel", "m/s") + self.velocity_w.rows("ate_vel_world", "m/s")
-        return rows + self.rotation.rows("ate_rot", "rad")
+        world = [] if self.velocity_w is None else self.velocity_w.rows("ate_vel_world", "m/s")
+        return self.named("ate") + world
 
 
 def ate(
@@ -116,11 +115,11 @@ def ate(
     if mine.vel_w is not None and true.vel_w is not None:
         velocity = _norms(true.vel_w - rotate(rotation, mine.vel_w))
         velocity_w = _norms(true.vel_w - mine.vel_w)
-    return AbsoluteError(motion, _norms(true.pos_w - mine.pos_w), Stats(angle(rotation)), velocity, velocity_w)
+    return AbsoluteError(_norms(true.pos_w - mine.pos_w), Stats(angle(rotation)), velocity, velocity_w, motion)
 
 
 @dataclass(frozen=True, eq=False)
-class RelativeError:
+class RelativeError(PoseErrors):
     """Error over sub-trajectories of one length, each aligned at its own start."""
 
     length: float
@@ -129,20 +128,10 @@ class RelativeError:
     """Row of the estimate at which each window begins (K,)."""
     ends: Index
     """Row of the estimate at which each window ends (K,)."""
-    position: Stats
-    """m."""
-    rotation: Stats
-    """rad."""
-    velocity: Stats | None
-    """m/s; none where the truth has no velocity."""
 
     def rows(self) -> list[Row]:
         """All errors as rows, named after the window, such as `re_pos_5s`."""
-        label = f"{self.length:g}{self.unit}"
-        rows = self.position.rows(f"re_pos_{label}", "m")
-        if self.velocity is not None:
-            rows += self.velocity.rows(f"re_vel_{label}", "m/s")
-        return rows + self.rotation.rows(f"re_rot_{label}", "rad")
+        return self.named("re", f"_{self.length:g}{self.unit}")
 
 
 def relative_error(
@@ -179,7 +168,7 @@ def relative_error(
     if not length > 0.0:
         raise GaitError(f"a window of {length:g} {unit} has no length: give a positive one")
     pair = associate(estimate, truth, max_gap=max_gap)
-    s, e = _windows_by_distance(pair, length) if metres is not None else _windows_by_time(pair, length)
+    s, e = _windows(pair, length, unit)
     relative = pair.relative
     turn = relative[s] if alignment == "first" else turn_about_z(heading(relative[s]))
     mine, true = pair.estimate, pair.truth
@@ -191,35 +180,28 @@ def relative_error(
             v, u = v - true.vel_w[s], u - mine.vel_w[s]
         speed = _norms(v - rotate(turn, u))
     rotation = Stats(angle(multiply(relative[e], inverse(turn))))
-    return RelativeError(length, unit, pair.rows[s], pair.rows[e], _norms(position), rotation, speed)
+    return RelativeError(_norms(position), rotation, speed, length, unit, pair.rows[s], pair.rows[e])
 
 
-def _windows_by_time(pair: Pair, seconds: float) -> tuple[Index, Index]:
-    t = pair.t
-    end = _nearest(t, t + seconds)
-    # Half a sample either way, so that a window never silently grows shorter at the end of the run.
-    slack = 0.5 * float(np.median(np.diff(t))) * (1.0 + 1e-6)
-    start = np.flatnonzero(np.abs(t[end] - t - seconds) <= slack)
-    start = start[end[start] > start]
-    if len(start) == 0:
-        raise GaitError(
-            f"no sub-trajectory lasts {seconds:g} s, the run has {t[-1] - t[0]:.4g} s with truth:"
-            " choose a shorter window"
-        )
-    return start, end[start]
-
-
-def _windows_by_distance(pair: Pair, metres: float) -> tuple[Index, Index]:
-    path = path_length(pair.truth.pos_w)
-    end = _nearest(path, path + metres)
+def _windows(pair: Pair, length: float, unit: str) -> tuple[Index, Index]:
+    """First and last row of every window of a duration, or of a distance of the true path."""
+    if unit == "s":
+        # Half a sample either way, so that a window is never silently shorter at the end of the run.
+        along, slack = pair.t - pair.t[0], 0.5 * float(np.median(np.diff(pair.t))) * (1.0 + 1e-6)
+    else:
+        along, slack = path_length(pair.truth.pos_w), LENGTH_TOLERANCE * length
+    end = _nearest(along, along + length)
     # Where the robot stands, many samples share one distance: arrival is the first of them.
-    end = np.searchsorted(path, path[end])
-    start = np.flatnonzero(np.abs(path[end] - path - metres) <= LENGTH_TOLERANCE * metres)
+    end = np.searchsorted(along, along[end])
+    start = np.flatnonzero(np.abs(along[end] - along - length) <= slack)
     start = start[end[start] > start]
     if len(start) == 0:
-        raise GaitError(
-            f"no sub-trajectory is {metres:g} m long, the robot travels {path[-1]:.4g} m: choose a shorter window"
+        short = (
+            "lasts {:g} s, the run has {:.4g} s with truth"
+            if unit == "s"
+            else ("is {:g} m long, the robot travels {:.4g} m")
         )
+        raise GaitError(f"no sub-trajectory {short.format(length, along[-1])}: choose a shorter window")
     return start, end[start]
 
 

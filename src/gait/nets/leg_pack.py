@@ -13,8 +13,8 @@ from gait.nets.leg_parts import leg_parts
 from gait.nets.model import Model
 from gait.nets.packing import PackedStruct, floats_pointer, ints_pointer, padded, rounded_up, tiles
 
-ROWS, HEAD_LANES = 32, 16
-"""Rows of a tile, and what the width of a head is padded to."""
+ROWS, SHARED_ROWS, HEAD_LANES = 32, 64, 16
+"""Rows of a tile, rows of one of what all legs share, and what the width of a head is padded to."""
 _SIZES = ("frames", "stride", "own", "hidden", "heads", "head_width", "mlp", "rows")
 _FLOATS = (
     "shared_bias", "shared", "own_layer", "hidden_bias", "hidden_layer", "look_bias", "look", "mix_bias", "mix",
@@ -54,8 +54,8 @@ def pack_legs(model: Model) -> LegNetwork:
 
     arrays: dict[str, AnyArray] = {
         "columns": np.array(a.leg_columns),
-        "shared_bias": padded(p.shared[:, 0], hidden),
-        "shared": tiles(_oldest_first(p.shared[:, 1:], a.frames), ROWS),
+        "shared_bias": padded(p.shared[:, 0], rounded_up(hidden, SHARED_ROWS)),
+        "shared": tiles(_oldest_first(p.shared[:, 1:], a.frames), SHARED_ROWS),
         "own_layer": tiles(_oldest_first(p.own, a.frames), ROWS),
         "output_bias": p.output[:, 0],
         "output": padded(p.output[:, 1:], outputs, mlp),

@@ -11,9 +11,9 @@ from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
 from gait.parameters import ContactAided
+from gait.reference.chain import chains_of, foot_position, per_leg
 from gait.reference.contacts import LegContact, pd_torques, rolling_velocity, slip_velocity
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
-from gait.reference.kinematics import chains_of, foot_position, per_leg
 from gait.robot import Robot
 
 UP_W = np.array([0.0, 0.0, 1.0])
@@ -40,6 +40,7 @@ class ReferenceContactAided:
         """Begin at a known state of base_link, with no foot on the ground."""
         state = imu_state(R_wb, vel_w, pos_w, gyro, self.R_bi, self.p_bi)
         self.ekf.start(*state, prior_std(self.params.prior))
+        self.legs = [LegContact(chain, self.params.detection) for chain in self.chains]
 
     def step(self, sample: Sample, dt: float, leg_ok: Sequence[bool] | None = None) -> BaseState:
         """Take a sample, dt seconds after the last, and return the state of base_link.

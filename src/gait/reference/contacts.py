@@ -9,7 +9,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.parameters import ContactDetection
-from gait.reference.kinematics import Chain, foot_jacobian, foot_rate, foot_velocity, joint_torques
+from gait.reference.chain import Chain, foot_jacobian, foot_rate, foot_velocity, joint_torques
 from gait.robot import Robot
 
 SINGULAR = 1e-5

@@ -15,7 +15,7 @@ import numpy as np
 from gait.arrays import Array, BoolArray
 from gait.parameters import Options
 from gait.reference.filter import VEL, ReferenceFilter
-from gait.reference.leg_features import FOOT_ACCELERATION, PER_LEG, SHARED, LegGeometry
+from gait.reference.leg_inputs import FOOT_ACCELERATION, PER_LEG, SHARED, LegGeometry
 
 INSTANT = 1.0 / 7.0
 """Standard deviation of a leg in a single sample, relative to what a filter may take for white noise."""

@@ -13,7 +13,7 @@ from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
 from gait.nets.leg_parts import leg_parts
 from gait.nets.model import Model
 from gait.nets.parts import Parts, parts_of
-from gait.reference.leg_features import PER_LEG, SHARED, VELOCITY
+from gait.reference.leg_inputs import PER_LEG, SHARED, VELOCITY
 
 HIDDEN = -1e30
 """Score of a token that must not be seen."""

@@ -1,9 +1,14 @@
-"""A chart as data: what is drawn, not how. `draw` makes PNG and SVG of it, `report` an interactive plot."""
+"""A chart as data: what is drawn, not how.
+
+`plots` makes an interactive plot of it for the HTML report; `draw` makes PNG and SVG for documentation.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from gait.arrays import Array, BoolArray
 
@@ -18,7 +23,9 @@ COLOURS: dict[str, str] = {
 }
 """By method: the palette of Okabe and Ito, which the colour-blind can tell apart."""
 OTHER_COLOURS = ("#999999", "#F0E442")
-"""For what is no method of the paper, in turn."""
+"""For labels that name no method, in turn."""
+SHADES = ("#888888", "#D55E00", "#0072B2")
+"""Of shaded intervals, in turn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +42,22 @@ class Series:
     """A colour, or empty for that of the method that the label names, or the next free one."""
     dashed: bool = False
     spread: Array | None = None
-    """Half width of a band around the line, or of error bars (N,)."""
+    """Half width of a band around a line (N,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shade:
-    """Stretches of the x axis that are shaded over the whole height, such as contacts or flight."""
+    """Intervals of the x axis that are shaded over the whole height, such as contacts or flight."""
 
     label: str
     x: Array
     """(N,), ascending."""
     on: BoolArray
     """(N,)."""
+
+    def intervals(self) -> list[tuple[float, float]]:
+        """Begin and end of each: from the first sample that is on until the next one that is not."""
+        return [(float(self.x[a]), float(self.x[min(b, len(self.x) - 1)])) for a, b in runs(self.on)]
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class Panel:
     y_label: str
     shades: tuple[Shade, ...] = ()
     marks: tuple[tuple[float, str], ...] = ()
-    """Vertical lines: where, and what happens there."""
+    """Vertical lines: position and label."""
     title: str = ""
     log_x: bool = False
     log_y: bool = False
@@ -87,11 +98,23 @@ class Chart:
         assert self.panels and self.columns >= 1
 
 
+def runs(on: BoolArray) -> list[tuple[int, int]]:
+    """First row, and the row after the last, of each run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], on, [False])).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
 def colours_of(chart: Chart) -> dict[str, str]:
-    """The colour of every label in a chart."""
+    """The colour of every series of a chart, by label."""
     found: dict[str, str] = {}
     free = list(OTHER_COLOURS)
     for one in (one for panel in chart.panels for one in panel.series):
         if one.label not in found:
             found[one.label] = one.colour or COLOURS.get(one.label) or (free.pop(0) if free else "#666666")
     return found
+
+
+def shade_colours(chart: Chart) -> dict[str, str]:
+    """The colour of every shade of a chart, by label."""
+    labels = dict.fromkeys(shade.label for panel in chart.panels for shade in panel.shades)
+    return {label: SHADES[i % len(SHADES)] for i, label in enumerate(labels)}

@@ -1,14 +1,13 @@
-"""What is in a record and in this installation, as rows."""
+"""Contents of a log, trajectory or model, and of this installation, as rows."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-import time
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from gait.health import Health
 from gait.log.log import Log
 from gait.log.record import Record
 from gait.log.trajectory import Trajectory
-from gait.report.rows import Row
-from gait.samples import SAMPLE
+from gait.rows import Row
 
 if TYPE_CHECKING:
     from gait.io import Reading
@@ -28,15 +26,12 @@ MISSING = "not installed"
 DISTRIBUTION = "gait-estimator"
 _NOT_FOR_USERS = ("dev", "all")
 _REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
-CHECK_SECONDS, CHECK_RMSE = 2.0, 0.1
-"""Part of the sample that the self-check estimates, and the velocity error that it allows, m/s: four times its own."""
-
 LATE = 1.5
 """A step this many times the usual one counts as late."""
 
 
 def overview(record: Record) -> list[Row]:
-    """What a record is, in a few rows."""
+    """Size, rate and kind of a record."""
     rows = [Row("rows", len(record), "-"), Row("rate", record.rate, "Hz"), Row("duration", record.duration, "s")]
     if isinstance(record, Log):
         rows += [Row("robot", record.robot, "-"), Row("truth", "yes" if record.has_truth else "no", "-")]
@@ -44,7 +39,7 @@ def overview(record: Record) -> list[Row]:
 
 
 def contents(record: Record) -> list[Row]:
-    """All about a record: clock, names, and the size of each field."""
+    """Clock, names and the size of each field of a record."""
     rows = overview(record)
     rows += _clock(record)
     if isinstance(record, Log):
@@ -64,10 +59,10 @@ def contents(record: Record) -> list[Row]:
 
 
 def reading(found: Reading) -> tuple[list[Row], list[str]]:
-    """All about a file that was read: its record, what else it holds, and whether it is what it says.
+    """A file that was read: its record, its other streams, and the sanity checks.
 
     Returns:
-        Rows, and lines for people: what was guessed, what the estimator uses, what looks wrong.
+        Rows, and lines of text: what was guessed, what the estimator uses, what looks wrong.
     """
     rows, lines = contents(found.record), [f"- {note}" for note in found.notes]
     for stream in found.streams:
@@ -95,37 +90,42 @@ def _uses(log: Log) -> list[str]:
         f"- gait-legs uses gyro, accel, q, dq{f' and {forces}' if forces else ' alone: no tau, no q_des'}",
         f"- gait uses gyro, accel, q, dq{' and q_des' if targets else ' alone; gait-flat and nmn need q_des'}",
         f"- filters on contacts {filters or 'cannot run: they need tau, foot_force, contact or q_des'}",
-        "- the truth serves for the start and for the score"
+        "- ground truth serves for the start and for the score"
         if log.has_truth
-        else "- no truth: nothing to score against",
+        else "- no ground truth: nothing to score against",
     ]
 
 
 def model(model: Model) -> list[Row]:
-    """All about a trained network: what it reads, what it costs, how it was made and how good it was."""
+    """A trained network: its inputs, cost, training and results."""
     from gait.nets.cost import folded_multiply_adds, multiply_adds, parameters
 
     a = model.architecture
-    rows = [
-        Row("network", a.kind, "-"),
-        Row("parameters", parameters(a), "-"),
-        Row("multiply_adds", multiply_adds(a), "-"),
-        Row("multiply_adds_folded", folded_multiply_adds(a), "-"),
-        Row("inputs", " ".join(a.inputs), "-"),
-        Row("robot", model.robot, "-"),
-        Row("rate", model.rate, "Hz"),
-        Row("legs", " ".join(model.leg_names), "-"),
-        Row("joints", " ".join(model.joint_names), "-"),
-        Row("commit", model.commit, "-"),
-    ]
-    rows += [Row(f"training_{name}", _word(value), "-") for name, value in model.training.items()]
-    for name, value in model.results.items():
-        rows.append(Row(name, value, "m/s" if "rmse" in name or "std" in name else "-"))
-    return rows
+    values: dict[str, object] = {
+        "network": a.kind,
+        "parameters": parameters(a),
+        "multiply_adds": multiply_adds(a),
+        "multiply_adds_folded": folded_multiply_adds(a),
+        "inputs": a.inputs,
+        "robot": model.robot,
+        "rate": model.rate,
+        "legs": model.leg_names,
+        "joints": model.joint_names,
+        "commit": model.commit,
+        **{f"training_{name}": value for name, value in model.training.items()},
+    }
+    rows = [Row(name, _word(value), "Hz" if name == "rate" else "-") for name, value in values.items()]
+    return rows + result_rows(model)
+
+
+def result_rows(model: Model) -> list[Row]:
+    """The validation of a trained network."""
+    units = {name: "m/s" if "rmse" in name or "std" in name else "-" for name in model.results}
+    return [Row(name, value, units[name]) for name, value in model.results.items()]
 
 
 def _word(value: object) -> float | int | str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return " ".join(map(str, value))
     return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
@@ -160,66 +160,6 @@ def installation() -> list[Row]:
         Row("robots", _names(".yaml", "robot"), "-"),
         Row("weights", _names(".safetensors", "weights"), "-"),
     ]
-
-
-def self_check() -> list[Row]:
-    """Whether the estimator runs here and is right: foot to joints and back, then a part of the sample log.
-
-    What goes wrong becomes a row, since a bug report needs the other rows all the same.
-    """
-    rows: list[Row] = []
-    wrong: list[str] = []
-    try:
-        rows += _runtime()
-        for check, limit in (_check_kinematics, 1e-9), (_check_estimator, CHECK_RMSE):
-            row, *more = check()
-            rows += [row, *more]
-            # nan is not below any limit.
-            if not float(row.value) < limit:
-                wrong.append(f"{row.name} is {row.value:.3g} {row.unit}, more than {limit:g}")
-    except Exception as error:
-        wrong.append(f"{type(error).__name__}: {error}")
-    return [*rows, Row("self_check", f"failed: {'; '.join(wrong)}" if wrong else "ok", "-")]
-
-
-def _runtime() -> list[Row]:
-    """What runs the estimator, who chose it, and where compiled code is kept."""
-    from gait._compile import RUNTIME
-
-    asked = " (GAIT_RUNTIME)" if os.environ.get("GAIT_RUNTIME") else ""
-    rows = [Row("runtime", f"{RUNTIME}{asked}", "-")]
-    if RUNTIME == "numba":
-        import numba
-
-        from gait.runtime import velocity_aided
-
-        stats: Any = getattr(velocity_aided.run_rows, "stats", None)
-        rows.append(Row("cache", numba.config.CACHE_DIR or str(stats.cache_path), "-"))
-    return rows
-
-
-def _check_kinematics() -> list[Row]:
-    from gait.robot import Robot
-
-    robot = Robot.load("go1")
-    feet = robot.feet(robot.q_stand)
-    q = np.concatenate([robot.inverse(leg, feet[i]) for i, leg in enumerate(robot.leg_names)])
-    return [Row("self_check_kinematics", float(np.abs(robot.feet(q) - feet).max()), "m")]
-
-
-def _check_estimator() -> list[Row]:
-    from gait.estimator import Estimator
-    from gait.metrics import velocity_rmse
-
-    log = Log.load(SAMPLE)
-    log = log.slice(t1=float(log.t[0]) + CHECK_SECONDS)
-    estimator = Estimator.load(log.robot)
-    # Processor time: a busy machine shall not look like a slow one.
-    start = time.process_time()
-    trajectory = estimator.run(log)
-    spent = time.process_time() - start
-    rmse = velocity_rmse(trajectory, log).rmse
-    return [Row("self_check_velocity_rmse", rmse, "m/s"), Row("self_check_step", spent / len(log) * 1e6, "us")]
 
 
 def _requirements() -> tuple[list[str], dict[str, list[str]]]:

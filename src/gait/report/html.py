@@ -13,8 +13,9 @@ from gait.io.atomic import atomic_path
 from gait.report import table_text as render
 from gait.report.chart import Chart
 from gait.report.plots import plot
-from gait.report.rows import Row, format_value
-from gait.report.table import Line, Table
+from gait.report.table import Table, TableLine
+from gait.report.table_text import format_value
+from gait.rows import Row
 
 _HERE = Path(__file__).parent
 
@@ -95,23 +96,15 @@ def _head(words: str, more: str) -> str:
     return f'<th scope="col"{more}><button type="button">{_text(words)}</button></th>'
 
 
-def _cells(table: Table, line: Line) -> Iterable[str]:
+def _cells(table: Table, line: TableLine) -> Iterable[str]:
     for word in render.labels(table, line):
         yield f'<th scope="row">{_text(word)}</th>'
-    for column in table.columns:
-        mean, std, over, paper = render.parts(table, line, column)
-        if not mean:
-            yield '<td class="number" data-value=""></td>'
-            continue
-        rank = table.rank(line, column)
-        tag = {0: "b", 1: "u"}.get(-1 if rank is None else rank)
-        words = [f"<{tag}>{_text(mean)}</{tag}>" if tag else _text(mean)]
-        words += [f"<small>{_text(word)}</small>" for word in (std, over) if word]
-        if paper:
-            words.append(f'<span class="paper">paper {_text(paper)}</span>')
-        value = line.cells[column].mean
-        number = repr(float(value)) if value == value else ""
-        yield f'<td class="number" data-value="{number}">{" ".join(words)}</td>'
+    for column, cell in zip(table.columns, render.cell_texts(table, line), strict=True):
+        value = line.cells[column].mean if cell.mean else float("nan")
+        std, over = (text and f"<small>{text}</small>" for text in (cell.std, cell.over))
+        paper = '<span class="paper">paper {}</span>'
+        words = cell._replace(std=std, over=over).joined("<b>{}</b>", "<u>{}</u>", paper)
+        yield f'<td class="number" data-value="{float(value) if value == value else ""}">{words}</td>'
 
 
 def _figure(chart: Chart) -> str:

@@ -1,29 +1,32 @@
-"""The robot in Rerun: its skeleton where it believes to be, velocity with its uncertainty, attention, and the truth."""
+"""The robot in Rerun: its estimated pose, velocity with its uncertainty, attention, and ground truth."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gait.arrays import AnyArray, Array
+from gait.arrays import Array
 from gait.errors import GaitError, need_extra
-from gait.estimator import Details, State
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.report.walk_charts import vel_b_std
 from gait.robot import Robot
 from gait.robot.skeleton import skeleton
+
+if TYPE_CHECKING:
+    from gait.estimator import Details, State
 
 SUFFIX = ".rrd"
 EXTRA = "view"
 """What to install for it."""
 RATE = 50.0
-"""Frames a second: more than an eye follows, and a tenth of the data."""
+"""Frames a second: a tenth of the data."""
 SHOWN_WAY = 1200
-"""Points of the way behind a robot that runs: all of it would be sent again and again."""
+"""Points of the path behind a live robot: all of them are sent again with each update."""
 AXES = ("forward", "left", "up")
 ESTIMATE, TRUTH, GROUND = (0, 114, 178), (120, 120, 120), (0, 0, 0)
 """Colours of Okabe and Ito, as in all figures."""
@@ -32,7 +35,7 @@ _XYZW = [1, 2, 3, 0]
 
 
 class View:
-    """A window of Rerun, or a file that Rerun opens. Frames may come one by one, or a whole run at once."""
+    """A window of Rerun, or a file for it. Frames come one by one, or a whole run at once."""
 
     def __init__(self, robot: Robot, path: Path | None = None) -> None:
         """Open it.
@@ -67,7 +70,7 @@ class View:
         self._constants()
 
     def show(self, t: float, state: State, q: Array) -> None:
-        """One moment, as it happens."""
+        """One sample of a live robot."""
         if self._start is None:
             self._start = t
         self._rec.set_time(_TIMELINE, duration=t - self._start)
@@ -76,16 +79,8 @@ class View:
         self._frames += 1
         if self._frames % int(RATE) == 0:
             self._line("world/way/estimate", np.array(self._way), ESTIMATE)
-        vel_b, std = state.vel_b, state.vel_b_std
-        for i, axis in enumerate(AXES):
-            self._rec.log(f"velocity/{axis}/estimate", self._rr.Scalars(vel_b[i]))
-            self._rec.log(f"velocity/{axis}/upper", self._rr.Scalars(vel_b[i] + 2.0 * std[i]))
-            self._rec.log(f"velocity/{axis}/lower", self._rr.Scalars(vel_b[i] - 2.0 * std[i]))
-            self._rec.log(f"std/{axis}", self._rr.Scalars(std[i]))
-        if (attention := state.attention) is not None:
-            shares = attention.sum(0)
-            for name, share in zip(tokens(self._robot, len(shares)), shares, strict=True):
-                self._rec.log(f"attention/{name}", self._rr.Scalars(share))
+        for entity, value in self._scalars(state.vel_b, state.vel_b_std, state.attention).items():
+            self._rec.log(entity, self._rr.Scalars(value))
 
     def show_run(
         self,
@@ -94,19 +89,24 @@ class View:
         details: Details | None = None,
         progress: Callable[[float], None] = lambda share: None,
     ) -> None:
-        """A whole run, with the truth where the log has it.
+        """A whole run, with ground truth where the log has it.
 
         Args:
-            log: what was estimated.
+            log: the input.
             trajectory: the estimate, on the log's clock.
             details: for the attention.
-            progress: told which share is shown.
+            progress: called with the share that is done.
         """
         step = max(round(trajectory.rate / RATE), 1)
         rows = np.arange(0, len(trajectory), step)
         t = trajectory.t - trajectory.t[0]
         q = log.reorder(self._robot).q
-        self._columns(log, trajectory, details, t, rows)
+        std = None if trajectory.vel_cov is None else vel_b_std(trajectory)
+        attention = None if details is None else details.attention
+        when = self._rr.TimeColumn(_TIMELINE, duration=t[rows])
+        scalars = self._scalars(trajectory.vel_b, std, attention, log.vel_b if log.has_truth else None)
+        for entity, values in scalars.items():
+            self._rec.send_columns(entity, [when], self._rr.Scalars.columns(scalars=values[rows]))
         self._line("world/way/estimate", trajectory.pos_w[rows], ESTIMATE, static=True)
         if log.has_truth:
             self._line("world/way/truth", log.need("pos_w")[rows], TRUTH, static=True)
@@ -121,7 +121,7 @@ class View:
                 progress(k / len(rows))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is buffered."""
         self._rec.flush()
         self._rec.disconnect()
 
@@ -156,32 +156,28 @@ class View:
     def _line(self, entity: str, points: Array, colour: tuple[int, int, int], static: bool = False) -> None:
         self._rec.log(entity, self._rr.LineStrips3D([points], colors=[colour], radii=[0.004]), static=static)
 
-    def _columns(self, log: Log, trajectory: Trajectory, details: Details | None, t: Array, rows: AnyArray) -> None:
-        """Numbers over time, each column at once."""
-        when = self._rr.TimeColumn(_TIMELINE, duration=t[rows])
-
-        def send(entity: str, values: Array) -> None:
-            self._rec.send_columns(entity, [when], self._rr.Scalars.columns(scalars=values[rows]))
-
-        std = None
-        if trajectory.vel_cov is not None:
-            std = np.sqrt(np.maximum(np.einsum("nii->ni", trajectory.vel_cov), 0.0))
+    def _scalars(
+        self, vel_b: Array, std: Array | None, attention: Array | None, truth: Array | None = None
+    ) -> dict[str, Array]:
+        """Plotted values by entity, of one moment (3,) or of many (N, 3)."""
+        found = {}
         for i, axis in enumerate(AXES):
-            send(f"velocity/{axis}/estimate", trajectory.vel_b[:, i])
+            found[f"velocity/{axis}/estimate"] = vel_b[..., i]
             if std is not None:
-                send(f"velocity/{axis}/upper", trajectory.vel_b[:, i] + 2.0 * std[:, i])
-                send(f"velocity/{axis}/lower", trajectory.vel_b[:, i] - 2.0 * std[:, i])
-                send(f"std/{axis}", std[:, i])
-            if log.has_truth:
-                send(f"velocity/{axis}/truth", log.vel_b[:, i])
-        if details is not None and (attention := details.attention) is not None:
-            shares = attention.sum(1)  # (N, tokens)
-            for k, name in enumerate(tokens(self._robot, shares.shape[1])):
-                send(f"attention/{name}", shares[:, k])
+                found[f"velocity/{axis}/upper"] = vel_b[..., i] + 2.0 * std[..., i]
+                found[f"velocity/{axis}/lower"] = vel_b[..., i] - 2.0 * std[..., i]
+                found[f"std/{axis}"] = std[..., i]
+            if truth is not None:
+                found[f"velocity/{axis}/truth"] = truth[..., i]
+        if attention is not None:
+            shares = attention.sum(-2)  # (N, tokens)
+            for k, name in enumerate(tokens(self._robot, shares.shape[-1])):
+                found[f"attention/{name}"] = shares[..., k]
+        return found
 
 
 def tokens(robot: Robot, count: int) -> Sequence[str]:
-    """What the network looks at, in words: legs alone; the IMU, then legs, or kinds of joint data."""
+    """Names of the tokens of a network: legs alone; the IMU, then legs, or kinds of joint data."""
     if count == robot.num_legs:
         return robot.leg_names
     legs = ("gyro", "accel", *robot.leg_names)

@@ -1,24 +1,23 @@
-"""The report of one run: with truth the charts of a comparison of methods, without it what the estimate says."""
+"""The report of one run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gait.bench.courses import Walk
-from gait.bench.scores import Ground, Score, score
-from gait.bench.study import Study, Trace
-from gait.bench.walk_charts import STRIDES, walk_charts
-from gait.bench.walks import walk_table
-from gait.estimator import Details
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
-from gait.report.chart import Chart, Panel, Series
-from gait.report.chart_parts import AXES, TIME, attention_panels, belief_chart, line, path, window
 from gait.report.html import write_report
-from gait.report.rows import Row
+from gait.report.method_table import FIGURES, method_table
+from gait.report.table import Cell
+from gait.report.walk_charts import Trace, walk_charts
+from gait.rows import Row
+
+if TYPE_CHECKING:
+    from gait.estimator import Details
 
 
 def write_run_report(
@@ -28,79 +27,23 @@ def write_run_report(
     log: Log,
     trajectory: Trajectory,
     details: Details,
-    seconds: float,
+    rows: Sequence[Row],
     facts: Sequence[Row],
 ) -> None:
     """Write the report of a run as one HTML file.
 
     Args:
         file: to write.
-        title: above everything.
-        summary: what was done, in a sentence or two.
-        log: what was estimated.
+        title: of the page.
+        summary: of the run, in a sentence or two.
+        log: the input.
         trajectory: the estimate, on the log's clock.
-        details: what the method thought meanwhile.
-        seconds: how long the estimate took.
-        facts: what made it.
+        details: what the method computed on the way.
+        rows: results; with ground truth they have the figures of the table.
+        facts: settings, versions.
     """
     learned = bool(np.isfinite(details.predicted[0]).any())
-    trace = Trace.of(log, trajectory, details if learned else None, details)
-    if not log.has_truth:
-        write_report(file, title, summary, [], charts_without_truth(log, trace, trajectory.source), facts)
-        return
-    # A name that is short and the same for all: the title says which log it is.
-    walk = Walk("walk", 0, log, 0)
-    ground = Ground.of(log, np.zeros((len(log), len(log.leg_names)), dtype=bool))
-    result = Score("walk", 0, trajectory.source, 0, *score(log, ground, trajectory, details, seconds))
-    study = Study((walk,), {walk.name: ground}, (result,), traces={(walk.name, trajectory.source): trace})
-    charts = [_plain(chart, walk.name) for chart in walk_charts(study)]
-    write_report(file, title, summary, [walk_table(study, title="Accuracy")], charts, facts)
-
-
-def charts_without_truth(log: Log, trace: Trace, method: str) -> list[Chart]:
-    """Velocity with its band, closely and whole; the way from above; how sure the filter is; attention; legs."""
-    whole = slice(None)
-    middle = window(trace.t, float(trace.t[-1] - STRIDES) / 2.0, STRIDES)
-    band = "The band is two standard deviations to either side."
-    charts = [Chart("velocity", "Body velocity", f"What the filter gives. {band}", _velocity(trace, method, whole))]
-    if trace.t[-1] > 2.0 * STRIDES:
-        words = f"The middle {STRIDES:g} s of the walk. {band}"
-        charts.append(Chart("strides", "Body velocity, closely", words, _velocity(trace, method, middle)))
-    start = Series("start", trace.pos_w[:1, 0], trace.pos_w[:1, 1], kind="points", colour="#000000")
-    way = Panel((path(method, trace.pos_w[:, :2]), start), "x (m)", "y (m)", equal=True)
-    std = Panel(
-        tuple(line(axis, trace.t, trace.std[:, i]) for i, axis in enumerate(AXES)), TIME, "standard deviation (m/s)"
-    )
-    words = "The way, with the start at the origin, facing along x."
-    charts += [
-        Chart("from-above", "Seen from above", words, (way,)),
-        Chart("std", "How sure the filter is", "Standard deviation of the body velocity.", (std,)),
-    ]
-    if trace.attention is not None:
-        words = (
-            f"Share of the attention of {method} that goes to each leg, summed over the history: a few seconds in the"
-            " middle."
-        )
-        panels = attention_panels(Walk("walk", 0, log, 0), trace, middle)
-        charts.append(Chart("attention", "Attention on each leg", words, panels, share_y=True))
-    if trace.leg_std is not None:
-        charts.append(belief_chart("legs", "How far each leg is believed", Walk("walk", 0, log, 0), trace, middle))
-    return charts
-
-
-def _velocity(trace: Trace, method: str, rows: slice) -> tuple[Panel, ...]:
-    return tuple(
-        Panel(
-            (line(method, trace.t[rows], trace.vel_b[rows, i], spread=2.0 * trace.std[rows, i]),),
-            TIME,
-            f"{axis} (m/s)",
-        )
-        for i, axis in enumerate(AXES)
-    )
-
-
-def _plain(chart: Chart, walk: str) -> Chart:
-    from dataclasses import replace
-
-    title = chart.title.removeprefix(f"{walk}: ")
-    return replace(chart, name=chart.name.removeprefix(f"{walk}-"), title=title[:1].upper() + title[1:])
+    charts = walk_charts(log, {trajectory.source: Trace.of(log, trajectory, details if learned else None, details)})
+    cells = {row.name: Cell(float(row.value)) for row in rows if row.name in FIGURES}
+    tables = [method_table({trajectory.source: cells}, title="Accuracy")] if log.has_truth else []
+    write_report(file, title, summary, tables, charts, facts)

@@ -1,4 +1,4 @@
-"""A table as data: `render` prints it for people, `rows` names its numbers for machines."""
+"""A table as data: `table_text` and `html` print it, `rows` gives its values by name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal
 
 import numpy as np
 
-from gait.report.rows import Row
+from gait.rows import Row
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry: a mean, its spread, and what the paper has there."""
+    """A mean, its standard deviation, and the value in the paper."""
 
     mean: float
     std: float = float("nan")
@@ -21,17 +21,17 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One row of a table."""
 
     keys: tuple[str, ...]
-    """Such as `("rubber", "full")`: what results are named by."""
-    labels: tuple[str, ...]
-    """The same for people: one for each of the table's `heads`."""
-    unit: str
-    """Of its cells; empty where columns have units of their own."""
+    """Such as `("rubber", "full")`: the names of its results."""
     cells: dict[str, Cell]
     """By column."""
+    unit: str = ""
+    """Of its cells; empty where columns have units of their own."""
+    labels: tuple[str, ...] = ()
+    """For people, one for each of the table's `heads`; the keys by default."""
 
 
 @dataclass(frozen=True)
@@ -46,34 +46,34 @@ class Table:
     """Of the columns before those with numbers."""
     columns: tuple[str, ...]
     """Methods, or figures."""
-    lines: tuple[Line, ...]
+    lines: tuple[TableLine, ...]
     best: Literal["row", "column", ""] = "row"
     """Within what the smallest number is the best; empty where numbers are not to be compared."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Of columns, where lines have none."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What people read above a column, where it is not its name."""
+    """Headings of columns, where they are not the names."""
     unranked: tuple[str, ...] = ()
     """Columns, or first keys of lines, in which less is not better."""
 
-    def rank(self, line: Line, column: str) -> int | None:
+    def rank(self, line: TableLine, column: str) -> int | None:
         """0 for the best, 1 for the second and so on; None where nothing is compared."""
         rivals = self._rivals(line, column)
         return None if rivals is None else sum(rival < line.cells[column].mean for rival in rivals)
 
-    def over_best(self, line: Line, column: str) -> float | None:
+    def over_best(self, line: TableLine, column: str) -> float | None:
         """How much larger than the best, as a share; None where nothing is compared."""
         rivals = self._rivals(line, column)
         return None if rivals is None or min(rivals) <= 0.0 else line.cells[column].mean / min(rivals) - 1.0
 
-    def _rivals(self, line: Line, column: str) -> list[float] | None:
+    def _rivals(self, line: TableLine, column: str) -> list[float] | None:
         if not self.best or column in self.unranked or line.keys[0] in self.unranked:
             return None
         among = line.cells.values() if self.best == "row" else (one.cells[column] for one in self.lines)
         means = [cell.mean for cell in among if np.isfinite(cell.mean)]
         return means if len(means) > 1 else None
 
-    def unit(self, line: Line, column: str) -> str:
+    def unit(self, line: TableLine, column: str) -> str:
         """Of one cell."""
         return line.unit or self.units.get(column, "-")
 

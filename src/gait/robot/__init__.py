@@ -1,5 +1,5 @@
 """Robots: one YAML file each, and the kinematics made from it."""
 
-from gait.robot.robot import Link, Robot, Shapes, robot_names
+from gait.robot.robot import Link, Robot, Shapes, combined, robot_names
 
-__all__ = ["Link", "Robot", "Shapes", "robot_names"]
+__all__ = ["Link", "Robot", "Shapes", "combined", "robot_names"]

@@ -16,18 +16,22 @@ from gait.robot import kinematics
 
 _HERE = Path(__file__).parent
 _LINKS = ("hip", "thigh", "calf")
+_RADII = ("hip_radius", "thigh_radius", "calf_radius")
+_JOINTS = {
+    "lower": "q_lower", "upper": "q_upper", "torque": "torque_limit", "velocity": "velocity_limit",
+    "damping": "damping", "friction": "friction", "armature": "armature", "kp": "kp", "kd": "kd", "stand": "q_stand",
+}  # fmt: skip
+"""Fields of a Robot by the name that its file has for a leg's three joints."""
 _SCHEMA: dict[str, tuple[str, ...]] = {
     "": ("name", "base_link", "leg", "legs", "links", "joints", "imu", "shapes"),
     "leg": ("joints", "axes", "offsets", "foot_radius"),
     "leg.offsets": _LINKS,
     "links": ("base", *_LINKS),
-    "joints": (
-        "lower", "upper", "torque", "velocity", "damping", "friction", "armature", "kp", "kd", "stand",
-    ),
+    "joints": tuple(_JOINTS),
     "imu": ("position", "quat_wxyz"),
-    "shapes": ("base", "hip_radius", "thigh_radius", "calf_radius"),
+    "shapes": ("base", *_RADII),
     "part": ("mass", "com", "inertia", "mirror"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,17 @@ class Link:
     """Centre of mass (3,)."""
     inertia: Array
     """Inertia about the centre of mass (3, 3)."""
+
+
+def combined(links: Sequence[Link]) -> Link:
+    """Links that are rigidly joined, all given in one frame, as one link (parallel axes)."""
+    mass = sum(link.mass for link in links)
+    com: Array = np.sum([link.mass * link.com for link in links], axis=0) / mass
+    inertia = np.zeros((3, 3))
+    for link in links:
+        shift = link.com - com
+        inertia += link.inertia + link.mass * (shift @ shift * np.eye(3) - np.outer(shift, shift))
+    return Link(mass, com, inertia)
 
 
 @dataclass(frozen=True)
@@ -202,12 +217,10 @@ def robot_names() -> list[str]:
 
 def _parse(tree: object, source: str) -> Robot:
     root = _section(tree, "", source)
-    leg = _section(root["leg"], "leg", source)
+    leg, joints, links, imu, shapes = (
+        _section(root[key], key, source) for key in ("leg", "joints", "links", "imu", "shapes")
+    )
     shifts = _section(leg["offsets"], "leg.offsets", source)
-    joints = _section(root["joints"], "joints", source)
-    links = _section(root["links"], "links", source)
-    imu = _section(root["imu"], "imu", source)
-    shapes = _section(root["shapes"], "shapes", source)
     if not isinstance(root["legs"], Mapping) or not root["legs"]:
         raise GaitError(f"{source}: `legs` must map each leg's name to its hip position [x, y, z]")
     names = tuple(str(name) for name in root["legs"])
@@ -224,45 +237,27 @@ def _parse(tree: object, source: str) -> Robot:
     for key, vector in zip(_LINKS, chain, strict=True):
         if key != "hip" and not np.linalg.norm(vector) > 0.0:
             raise GaitError(f"{source}: `leg.offsets.{key}` must not be zero: give where the {key} ends")
-    count = len(names)
     quat = _numbers(imu["quat_wxyz"], 4, "imu.quat_wxyz", source)
     if abs(np.linalg.norm(quat) - 1.0) > 1e-6:
         raise GaitError(f"{source}: imu.quat_wxyz must have length 1")
-    every = {key: np.tile(value, count) for key, value in per_leg.items()}
+    joint_arrays = {_JOINTS[key]: np.tile(value, len(names)) for key, value in per_leg.items()}
+    leg_links = [[_merge(links[key], hip, f"links.{key}", source) for key in _LINKS] for hip in hips]
     return Robot(
         name=str(root["name"]),
         base_link=str(root["base_link"]),
         leg_names=names,
         joint_names=tuple(f"{name}_{joint}_joint" for name in names for joint in joint_labels),
         offsets=offsets,
-        signs=np.tile(signs, (count, 1)),
+        signs=np.tile(signs, (len(names), 1)),
         foot_radius=_positive(leg["foot_radius"], "leg.foot_radius", source, zero=True),
         base=_merge(links["base"], np.zeros(3), "links.base", source),
-        links=tuple(
-            (
-                _merge(links["hip"], hip, "links.hip", source),
-                _merge(links["thigh"], hip, "links.thigh", source),
-                _merge(links["calf"], hip, "links.calf", source),
-            )
-            for hip in hips
-        ),
-        q_lower=every["lower"],
-        q_upper=every["upper"],
-        torque_limit=every["torque"],
-        velocity_limit=every["velocity"],
-        damping=every["damping"],
-        friction=every["friction"],
-        armature=every["armature"],
-        kp=every["kp"],
-        kd=every["kd"],
-        q_stand=every["stand"],
+        links=tuple((hip, thigh, calf) for hip, thigh, calf in leg_links),
+        **joint_arrays,
         imu_position=_numbers(imu["position"], 3, "imu.position", source),
         imu_quat_wxyz=quat,
         shapes=Shapes(
             base=_numbers(shapes["base"], 3, "shapes.base", source),
-            hip_radius=_positive(shapes["hip_radius"], "shapes.hip_radius", source),
-            thigh_radius=_positive(shapes["thigh_radius"], "shapes.thigh_radius", source),
-            calf_radius=_positive(shapes["calf_radius"], "shapes.calf_radius", source),
+            **{name: _positive(shapes[name], f"shapes.{name}", source) for name in _RADII},
         ),
     )
 
@@ -323,19 +318,17 @@ def _merge(parts: object, hip: Array, path: str, source: str) -> Link:
     """One rigid link from its parts (parallel axes)."""
     if not isinstance(parts, Sequence) or isinstance(parts, str) or not parts:
         raise GaitError(f"{source}: `{path}` must be a list of parts, each with mass, com and inertia")
-    masses, coms, inertias = [], [], []
+    links = []
     for part in parts:
         entry = _section(part, "part", source, optional=("mirror",))
         axes = entry.get("mirror", ())
-        masses.append(_positive(entry["mass"], f"{path}.mass", source))
-        coms.append(_mirror(_numbers(entry["com"], 3, f"{path}.com", source), hip, axes))
         xx, yy, zz, xy, xz, yz = _numbers(entry["inertia"], 6, f"{path}.inertia", source)
         flip = np.diag(_mirror(np.ones(3), hip, axes))
-        inertias.append(flip @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ flip)
-    mass = sum(masses)
-    com = np.sum([m * c for m, c in zip(masses, coms, strict=True)], axis=0) / mass
-    inertia = np.zeros((3, 3))
-    for m, c, part_inertia in zip(masses, coms, inertias, strict=True):
-        shift = c - com
-        inertia += part_inertia + m * (shift @ shift * np.eye(3) - np.outer(shift, shift))
-    return Link(mass=mass, com=com, inertia=inertia)
+        links.append(
+            Link(
+                mass=_positive(entry["mass"], f"{path}.mass", source),
+                com=_mirror(_numbers(entry["com"], 3, f"{path}.com", source), hip, axes),
+                inertia=flip @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ flip,
+            )
+        )
+    return combined(links)

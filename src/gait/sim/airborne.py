@@ -1,46 +1,90 @@
-"""Airborne rollouts: somebody has the robot in hand.
+"""Airborne rollouts: the robot is carried.
 
 The robot is lifted, carried, swung, put down, dropped, tossed and pushed, while its legs trot, step, swim, reach, hold
-or hang. So an estimator sees what no trot shows: legs that move and bear nothing, at any velocity.
+or hang. The data then contain what no trot shows: legs that move without load, at any velocity.
 
 The hand is a spring and damper between the base and a target that moves smoothly. It acts through MuJoCo's external
-force on the base, so accelerometer, contacts and joints answer to it as to any other force. `Hand` is its story, drawn
-at random; `gait.sim.handled` moves the legs.
+force on the base, so accelerometer, contacts and joints answer to it as to any other force. `Hand` is the sequence of
+actions, drawn at random; `gait.sim.handled` moves the legs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-import mujoco
 import numpy as np
 
-from gait import lie
-from gait._compile import compiled
 from gait.arrays import Array
 from gait.robot import Robot
-from gait.sim.controller import rigid_body
-from gait.sim.gaits import AIRBORNE
+from gait.sim.compiled import compiled
 from gait.sim.handled import HandledLegs
-from gait.sim.mpc import GRAVITY
+from gait.sim.mpc.controller import rigid_body
+from gait.sim.mpc.planner import GRAVITY
+from gait.sim.physics import mujoco
 from gait.sim.proportions import Proportions
+from gait.sim.rotation_kernels import product, rotate, rotation_from_quat, so3_log
 from gait.sim.world import TIMESTEP, stand_state
 
-__all__ = ["AIRBORNE", "Hand", "HandledLegs"]
-
 MAX_FORCE, MAX_TORQUE = 450.0, 40.0
-"""Newtons and newton metres: what two strong arms can do to a robot of 12 to 14 kg for a moment. A robot of another
-size has somebody of that size beside it."""
+"""Newtons and newton metres: what two strong arms can do to a robot of 12 to 14 kg for a moment. For a robot of another
+size they are scaled."""
 HOME = 2.5
 """Metres from the start beyond which the robot is carried back, since some terrains end."""
-_A1, _A2 = "float64[::1]", "float64[:, ::1]"
 
 
-@compiled(f"void({_A1}, {_A1}, {_A1}, {_A2}, {_A1}, {_A1}, {_A1}, {_A1})")
+@compiled
+def _length(v: Array) -> float:
+    return math.sqrt(v[0] ** 2 + v[1] ** 2 + v[2] ** 2)
+
+
+@compiled
+def _from_euler(angles: Array) -> Array:
+    """Rz(yaw) Ry(pitch) Rx(roll) of roll, pitch and yaw."""
+    cr, cp, cy = math.cos(angles[0]), math.cos(angles[1]), math.cos(angles[2])
+    sr, sp, sy = math.sin(angles[0]), math.sin(angles[1]), math.sin(angles[2])
+    R = np.empty((3, 3))
+    R[0, 0], R[0, 1], R[0, 2] = cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr
+    R[1, 0], R[1, 1], R[1, 2] = sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr
+    R[2, 0], R[2, 1], R[2, 2] = -sp, cp * sr, cp * cr
+    return R
+
+
+class Grasp(NamedTuple):
+    """How the hand holds the base. Stiffness and damping are over mass, or inertia."""
+
+    stiffness: float
+    damping: float
+    turn_stiffness: float
+    turn_damping: float
+    mass: float
+    leash: float
+    """How far the target may be from the base, m."""
+    grip: float
+    """Wanted share of the force, 0 to 1."""
+    grip_rate: float
+    """How fast the grip changes a second."""
+    eagerness: float
+    """How fast the target takes on the goal a second."""
+
+
+class HandTarget(NamedTuple):
+    """Where the hand is; every array is updated in place."""
+
+    pos: Array
+    vel: Array
+    rpy: Array
+    """Roll, pitch and yaw (3,)."""
+    grip: Array
+    """Share of the force now (1,)."""
+    time: Array
+    """Seconds since it took hold (1,)."""
+
+
+@compiled
 def pull(
-    qpos: Array, qvel: Array, goal: Array, sway: Array, grasp: Array, inertia: Array, target: Array, wrench: Array
+    qpos: Array, qvel: Array, goal: Array, sway: Array, grasp: Grasp, inertia: Array, target: HandTarget, wrench: Array
 ) -> None:
     """Move the hand's target on by one physics step, and pull the base towards it.
 
@@ -49,106 +93,78 @@ def pull(
         qvel: its velocity, that of the base linear in the world and angular in the base frame.
         goal: velocity of the target (3,), its roll and pitch, its yaw rate.
         sway: amplitude, frequency in Hz and phase (3, 6) of what is added: to the velocity, and to roll, pitch, yaw.
-        grasp: stiffness and damping over mass, the same for rotation (4,), mass, leash in metres, wanted grip from 0 to
-            1, how fast the grip changes a second, how fast the target takes on the goal a second.
+        grasp: how it holds.
         inertia: of the robot about the axes of the base (3,).
-        target: position (3,), velocity (3,), roll, pitch, yaw, grip, time; updated.
+        target: updated.
         wrench: output, force and torque in the world frame (6,).
     """
-    dt = TIMESTEP
-    step = grasp[7] * dt
-    target[9] += min(max(grasp[6] - target[9], -step), step)
-    target[10] += dt
-    wave = np.empty(6)
-    for i in range(6):
-        wave[i] = sway[0, i] * math.sin(2.0 * math.pi * sway[1, i] * target[10] + sway[2, i])
-    near, force, away = min(grasp[8] * dt, 1.0), np.empty(3), 0.0
-    for i in range(3):
-        target[3 + i] += near * (goal[i] - target[3 + i])
-        target[i] += (target[3 + i] + wave[i]) * dt
-        away += (target[i] - qpos[i]) ** 2
+    step = grasp.grip_rate * TIMESTEP
+    target.grip[0] += min(max(grasp.grip - target.grip[0], -step), step)
+    target.time[0] += TIMESTEP
+    wave = sway[0] * np.sin(2.0 * math.pi * sway[1] * target.time[0] + sway[2])
+    near, base = min(grasp.eagerness * TIMESTEP, 1.0), qpos[:3]
+    target.vel[:] += near * (goal[:3] - target.vel)
+    target.pos[:] += (target.vel + wave[:3]) * TIMESTEP
     # The target waits for a robot that is stuck or lags behind.
-    shrink = min(grasp[5] / max(math.sqrt(away), 1e-9), 1.0)
-    for i in range(3):
-        target[i] = qpos[i] + shrink * (target[i] - qpos[i])
-        force[i] = grasp[4] * (grasp[0] * (target[i] - qpos[i]) + grasp[1] * (target[3 + i] + wave[i] - qvel[i]))
-    force[2] += grasp[4] * GRAVITY
-    target[6] += near * (goal[3] - target[6])
-    target[7] += near * (goal[4] - target[7])
-    target[8] += goal[5] * dt
-    turn = np.empty((3, 3))
-    roll, pitch, yaw = target[6] + wave[3], target[7] + wave[4], target[8] + wave[5]
-    cr, sr, cp, sp, cy, sy = (
-        math.cos(roll), math.sin(roll), math.cos(pitch), math.sin(pitch), math.cos(yaw), math.sin(yaw)
-    )  # fmt: skip
-    turn[0, 0], turn[0, 1], turn[0, 2] = cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr
-    turn[1, 0], turn[1, 1], turn[1, 2] = sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr
-    turn[2, 0], turn[2, 1], turn[2, 2] = -sp, cp * sr, cp * cr
-    R, error_R = np.empty((3, 3)), np.empty((3, 3))
-    lie.rotation_from_quat_into(qpos[3:7], R)
-    for i in range(3):
-        for j in range(3):
-            # From the base's orientation to the target's, in the base frame.
-            error_R[i, j] = R[0, i] * turn[0, j] + R[1, i] * turn[1, j] + R[2, i] * turn[2, j]
-    error = lie.so3_log(error_R)
-    far = math.sqrt(error[0] ** 2 + error[1] ** 2 + error[2] ** 2)
-    ease, torque_b = min(0.8 / max(far, 1e-9), 1.0), np.empty(3)
-    for i in range(3):
-        rate = R[2, i] * goal[5] - qvel[3 + i]
-        torque_b[i] = inertia[i] * (grasp[2] * ease * error[i] + grasp[3] * rate)
-    strong = math.sqrt(force[0] ** 2 + force[1] ** 2 + force[2] ** 2)
-    hard = math.sqrt(torque_b[0] ** 2 + torque_b[1] ** 2 + torque_b[2] ** 2)
-    strong = target[9] * min(MAX_FORCE / max(strong, 1e-9), 1.0)
-    hard = target[9] * min(MAX_TORQUE / max(hard, 1e-9), 1.0)
-    for i in range(3):
-        wrench[i] = strong * force[i]
-        wrench[3 + i] = hard * (R[i, 0] * torque_b[0] + R[i, 1] * torque_b[1] + R[i, 2] * torque_b[2])
+    shrink = min(grasp.leash / max(_length(target.pos - base), 1e-9), 1.0)
+    target.pos[:] = base + shrink * (target.pos - base)
+    motion = target.vel + wave[:3] - qvel[:3]
+    force = grasp.mass * (grasp.stiffness * (target.pos - base) + grasp.damping * motion)
+    force[2] += grasp.mass * GRAVITY
+    target.rpy[:2] += near * (goal[3:5] - target.rpy[:2])
+    target.rpy[2] += goal[5] * TIMESTEP
+    R = rotation_from_quat(qpos[3:7])
+    # From the base's orientation to the target's, in the base frame.
+    error = so3_log(product(R.T, _from_euler(target.rpy + wave[3:])))
+    ease = min(0.8 / max(_length(error), 1e-9), 1.0)
+    turning = R[2] * goal[5] - qvel[3:6]
+    torque_b = inertia * (grasp.turn_stiffness * ease * error + grasp.turn_damping * turning)
+    wrench[:3] = target.grip[0] * min(MAX_FORCE / max(_length(force), 1e-9), 1.0) * force
+    wrench[3:] = target.grip[0] * min(MAX_TORQUE / max(_length(torque_b), 1e-9), 1.0) * rotate(R, torque_b)
 
 
 class Hand:
-    """What somebody does to the robot in an airborne episode, told as a story that is drawn along the way."""
+    """What happens to the robot in an airborne episode: a sequence that is drawn along the way."""
 
     def __init__(self, robot: Robot, model: Any, data: Any, period: float, legs: HandledLegs, rng: Any) -> None:
-        """Stand beside the robot.
+        """Begin beside the robot.
 
         Args:
             robot: whose base is held.
             model: the MuJoCo model.
             data: its state.
             period: seconds between two calls of `plan`.
-            legs: told when they are in the air.
-            rng: draws the story.
+            legs: learn from here whether they are in the air.
+            rng: draws the sequence.
         """
         self._model, self._data, self._period, self._legs, self._rng = model, data, period, legs, rng
         self._base = model.body(robot.base_link).id
         self._size = Proportions.of(robot)
         self._mass = float(model.body_subtreemass[self._base])
         self._standing = float(stand_state(robot)[2])
-        _, inertia = rigid_body(robot, robot.q_stand)
         # The hand pulls as at a Go1, and what comes out is made as large as the robot.
-        self._inertia = np.ascontiguousarray(np.diag(inertia)) / self._size.inertia
+        self._inertia = np.diag(rigid_body(robot, robot.q_stand).inertia) / self._size.inertia
         self._larger = np.repeat([self._size.mass, self._size.inertia], 3)
-        self._goal, self._sway, self._target = np.zeros(6), np.zeros((3, 6)), np.zeros(11)
-        self._grasp = np.zeros(9)
+        self._goal, self._sway = np.zeros(6), np.zeros((3, 6))
+        self._grasp = Grasp(*[0.0] * 9)
+        self._target = HandTarget(*(np.zeros(size) for size in (3, 3, 3, 1, 1)))
         self._wrench: Array = data.xfrc_applied[self._base]
         self._holds = False
         self._geom = np.zeros(1, dtype=np.int32)
-        self._story = self._tell()
+        self._sequence = self._actions()
 
     def plan(self) -> None:
-        """Once a control step: go on with the story."""
-        next(self._story)
+        """Once a control step: continue the sequence."""
+        next(self._sequence)
 
     def step(self, model: Any, data: Any) -> None:
         """Stands in for MuJoCo's own step: pull, then step."""
         if self._holds:
-            pull(
-                data.qpos, data.qvel, self._goal, self._sway, self._grasp, self._inertia, self._target, self._wrench
-            )  # fmt: skip
+            pull(data.qpos, data.qvel, self._goal, self._sway, self._grasp, self._inertia, self._target, self._wrench)
             self._wrench *= self._larger
         mujoco.mj_step(model, data)
 
-    def _tell(self) -> Iterator[None]:
+    def _actions(self) -> Iterator[None]:
         rng = self._rng
         yield from self._leave(rng.uniform(0.2, 1.5))
         while True:
@@ -213,8 +229,8 @@ class Hand:
             if self._load() > 0.4 * self._mass * GRAVITY or self._data.sensordata[0] > 0.0:
                 break
         self._land()
-        self._grasp[6], self._grasp[7] = 0.0, 1.0 / rng.uniform(0.1, 0.4)
-        while self._target[9] > 0.0:
+        self._grasp = self._grasp._replace(grip=0.0, grip_rate=1.0 / rng.uniform(0.1, 0.4))
+        while self._target.grip[0] > 0.0:
             yield
         self._let_go()
 
@@ -226,7 +242,7 @@ class Hand:
         self._aim(rng.choice([0.6, 1.8], p=[0.6, 0.4]), 0.2, 1.5)
         self._sway[0] = 0.0
         # A leash of no length: the hand holds a velocity, not a place.
-        self._grasp[1], self._grasp[5], self._grasp[8] = 15.0, 0.0, 100.0
+        self._grasp = self._grasp._replace(damping=15.0, leash=0.0, eagerness=100.0)
         # The higher it is, the less it may rise: it has to come down on its feet.
         self._goal[2] = rng.uniform(0.3, 2.6) if self._above() < self._standing + 0.15 else rng.uniform(-0.5, 1.3)
         for _ in self._steps(0.4):
@@ -276,13 +292,15 @@ class Hand:
         rng, qpos, qvel = self._rng, self._data.qpos, self._data.qvel
         place, turn = rng.uniform(8.0, 22.0), rng.uniform(7.0, 14.0)
         damping = 2.0 * rng.uniform(0.6, 1.1, 2) * (place, turn)
-        self._grasp[:] = (
+        self._grasp = Grasp(
             place**2, damping[0], turn**2, damping[1], self._mass / self._size.mass, 0.2, 1.0, 1.0 / ramp,
             rng.uniform(4.0, 12.0),
         )  # fmt: skip
         w, x, y, z = qpos[3:7]
         yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-        self._target[:] = (*qpos[:3], *qvel[:3], 0.0, 0.0, yaw, 0.0, 0.0)
+        start = qpos[:3], qvel[:3], (0.0, 0.0, yaw), 0.0, 0.0
+        for array, value in zip(self._target, start, strict=True):
+            array[:] = value
         self._sway[0], self._goal[:] = 0.0, 0.0
         self._holds = True
 

@@ -1,16 +1,16 @@
-"""Two arrows on a drawn robot: how it moves, and how an estimator believes that it moves."""
+"""Two arrows on a drawn robot: true and estimated velocity."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import Array
 from gait.errors import need_extra
+from gait.sim.physics import mujoco
 
 if TYPE_CHECKING:
     from gait.estimator import Estimator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TRUE, ESTIMATED = (86, 180, 233), (230, 159, 0)
 """Colours of the arrows. Okabe and Ito: told apart by colour-blind eyes."""
 HEIGHTS = (0.11, 0.17)
-"""Where the arrows start above the base, m: one over the other, since a good estimate would hide the truth."""
+"""Where the arrows start above the base, m: one over the other, since a good estimate would hide the ground truth."""
 LENGTH, WIDTH = 0.8, 0.014
 """Metres of an arrow for 1 m/s, and its thickness in metres."""
 SHORTEST = 0.03
@@ -45,7 +45,7 @@ class Velocities:
 
     @staticmethod
     def of(log: Log, estimator: Estimator) -> Velocities:
-        """Let an estimator run through a log; the truth is for its start and for the comparison."""
+        """Run an estimator over a log; ground truth initialises it and is compared with."""
         from gait.metrics import velocity_rmse
 
         path = estimator.run(log)

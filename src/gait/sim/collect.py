@@ -12,23 +12,25 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gait._version import __version__
 from gait.errors import GaitError
+from gait.log.log import Log
 from gait.robot import Robot
 from gait.sim.commands import Command, change_gait, random_schedule
+from gait.sim.compiled import warm_up
 from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, robot_of, run_episode
 from gait.sim.feedback import feedback_of
 from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
+from gait.sim.mismatch import body_of, sensors_of
 from gait.sim.plan import CollectConfig
 from gait.sim.proportions import Proportions
 from gait.sim.sensors import sense
 from gait.sim.store import ROBOT_DIGEST, Store, write_robot
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
-from gait.sim.twin import body_of, sensors_of
 from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
 
@@ -43,7 +45,7 @@ _Result = tuple[dict[str, Any], float]
 
 
 @dataclass(frozen=True)
-class Progress:
+class CollectionProgress:
     """How far a collection has come."""
 
     finished: int
@@ -100,7 +102,7 @@ def draw_episode(
 
 
 def _subject(config: CollectConfig, number: int) -> str:
-    """What an episode is about: the gait, or standing still, or being in somebody's hand."""
+    """The kind of an episode: the gait, stationary or airborne."""
     # Spread evenly: the share holds in every stretch of the collection.
     before = np.floor(number * config.stationary_share)
     if np.floor((number + 1) * config.stationary_share) > before:
@@ -135,40 +137,57 @@ def episode_robot(episode: EpisodeConfig) -> Robot:
 
 
 def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -> Feedback | None:
-    """The estimator in the loop of one episode; None feeds the truth to the controller."""
+    """The estimator in the loop of one episode; None feeds ground truth to the controller."""
     sensors = sensors_of(config.sensors)
     return feedback_of(config.feedback, episode_robot(episode), sensors, np.random.default_rng(seed))
 
 
-def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict[str, Any], float]:
-    """Simulate one episode, replacing falls unless they are to be kept, and write its Log.
+class Recorded(NamedTuple):
+    """One episode of a collection."""
 
-    Returns:
-        The episode's line in the index, and the seconds simulated for it.
-    """
-    simulated = 0.0
+    raw: RawEpisode
+    log: Log
+    attempt: int
+    """How many attempts before it fell and were replaced."""
+    simulated: float
+    """Seconds simulated, with the attempts that fell."""
+    where: str
+    """Which episode of which seed it is."""
+
+
+def simulate_episode(config: CollectConfig, number: int) -> Recorded:
+    """Simulate one episode of a collection, replacing falls unless they are to be kept."""
+    simulated, sensors = 0.0, sensors_of(config.sensors)
     for attempt in range(MAX_ATTEMPTS):
         episode, seed, noise = draw_episode(config, number, attempt)
         raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
         simulated += episode.settle + float(raw.t[-1])
         if raw.fell_at is None or config.keep_falls:
-            break
-    else:
-        raise GaitError(
-            f"episode {number} fell in {MAX_ATTEMPTS} attempts ({config.gait} on {config.terrain}):"
-            " choose another gait or terrain, or keep falls"
-        )
-    where = f"seed {config.seed}, episode {number}, attempt {attempt}"
-    walked = config.gait if config.gait in TRANSITIONS else episode.gait
-    source = f"gait sim: {walked} on {episode.terrain}, {config.sensors} sensors, {where}"
-    row: dict[str, Any] = {}
-    if episode.variant is not None:
+            where = f"seed {config.seed}, episode {number}, attempt {attempt}"
+            walked = config.gait if config.gait in TRANSITIONS else episode.gait
+            source = f"gait sim: {walked} on {episode.terrain}, {config.sensors} sensors, {where}"
+            log = sense(raw, episode_robot(episode), sensors, noise, source)
+            return Recorded(raw, log, attempt, simulated, where)
+    raise GaitError(
+        f"episode {number} fell in {MAX_ATTEMPTS} attempts ({config.gait} on {config.terrain}):"
+        " choose another gait or terrain, or keep falls"
+    )
+
+
+def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict[str, Any], float]:
+    """Simulate one episode and write its Log.
+
+    Returns:
+        The episode's line in the index, and the seconds simulated for it.
+    """
+    done, row = simulate_episode(config, number), dict[str, Any]()
+    if (variant := done.raw.config.variant) is not None:
         # Before the Log, which nobody could use without its robot.
-        tree = varied(description(config.robot), episode.variant)
-        text = description_text(tree, [f"The robot of {path.name}, drawn at random: {where}, from {config.robot}."])
-        row = {"robot": episode.variant.name, **write_robot(path, text)}
-    sense(raw, episode_robot(episode), sensors_of(config.sensors), noise, source).save(path)
-    return {**_index_row(number, attempt, raw, path), **row}, simulated
+        tree = varied(description(config.robot), variant)
+        comment = f"The robot of {path.name}, drawn at random: {done.where}, from {config.robot}."
+        row = {"robot": variant.name, **write_robot(path, description_text(tree, comment))}
+    done.log.save(path)
+    return {**_index_row(number, done.attempt, done.raw, path), **row}, done.simulated
 
 
 def _index_row(number: int, attempt: int, raw: RawEpisode, path: Path) -> dict[str, Any]:
@@ -193,7 +212,7 @@ def _index_row(number: int, attempt: int, raw: RawEpisode, path: Path) -> dict[s
 
 
 def robot_digest(name_or_path: str) -> str:
-    """SHA-256 of what a robot's YAML file says; comments and layout do not count."""
+    """SHA-256 of the contents of a robot's YAML file, without comments and layout."""
     # The order of the legs counts, so keys stay as they are.
     return hashlib.sha256(json.dumps(description(name_or_path), default=str).encode()).hexdigest()
 
@@ -202,8 +221,8 @@ def collect(
     config: CollectConfig,
     out: str | Path,
     workers: int = 1,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> Progress:
+    on_progress: Callable[[CollectionProgress], None] | None = None,
+) -> CollectionProgress:
     """Record the episodes of a collection that its folder does not hold yet.
 
     The files are the same for any number of workers. An interrupt (KeyboardInterrupt) stops the work at once;
@@ -226,11 +245,11 @@ def collect(
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
 
-    def report() -> Progress:
+    def report() -> CollectionProgress:
         falls = sum(row["falls"] for row in store.rows.values())
         recorded = sum(row["seconds"] for row in store.rows.values())
         elapsed = time.perf_counter() - started
-        progress = Progress(len(store.rows), config.episodes, resumed, falls, recorded, simulated, elapsed)
+        progress = CollectionProgress(len(store.rows), config.episodes, resumed, falls, recorded, simulated, elapsed)
         if on_progress is not None:
             on_progress(progress)
         return progress
@@ -245,7 +264,6 @@ def collect(
     missing = [number for number in range(config.episodes) if number not in store.rows]
     try:
         _work([(config, number, store.path(number)) for number in missing], workers, take)
-        store.finish()
     except KeyboardInterrupt:
         store.sweep()
         raise
@@ -271,6 +289,7 @@ def _work(jobs: list[_Job], workers: int, take: Callable[[_Result], None]) -> No
         for job in jobs:
             take(record_episode(*job))
         return
+    warm_up()
     waiting, running = iter(jobs), set[Future[_Result]]()
     with worker_pool(min(workers, len(jobs))) as pool:
         try:

@@ -1,4 +1,4 @@
-"""What the robot is told to do over time, and the pushes it meets on the way."""
+"""Command schedules, and pushes on the base."""
 
 from __future__ import annotations
 
@@ -86,17 +86,10 @@ def random_schedule(
     commands, start = [], 0.0
     while start < seconds:
         moving = float(rng.random() >= ranges.still_share)
-        commands.append(
-            Command(
-                start=start,
-                vx=moving * rng.uniform(*ranges.vx),
-                vy=moving * rng.uniform(*ranges.vy),
-                yaw_rate=moving * rng.uniform(*ranges.yaw_rate),
-                height=rng.uniform(*ranges.height),
-                step_height=rng.uniform(*ranges.step_height),
-                step_frequency=own_frequency * rng.uniform(*ranges.frequency_scale),
-            )
-        )
+        velocity = {name: moving * rng.uniform(*getattr(ranges, name)) for name in ("vx", "vy", "yaw_rate")}
+        heights = {name: rng.uniform(*getattr(ranges, name)) for name in ("height", "step_height")}
+        frequency = own_frequency * rng.uniform(*ranges.frequency_scale)
+        commands.append(Command(start=start, **velocity, **heights, step_frequency=frequency))
         start += rng.uniform(*ranges.hold)
     return tuple(commands)
 

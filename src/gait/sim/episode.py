@@ -7,41 +7,37 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
 from gait.robot import Robot, robot_names
-from gait.sim.airborne import Hand, HandledLegs
+from gait.sim.airborne import Hand
 from gait.sim.commands import check_schedule
-from gait.sim.controller import Controller, ControllerConfig
 from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
+from gait.sim.handled import HandledLegs
+from gait.sim.leg_kernels import Legs
+from gait.sim.mpc.controller import Controller, ControllerConfig
+from gait.sim.physics import mujoco
 from gait.sim.rising import Rising
 from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
-from gait.sim.stationary import RandomTargets
-from gait.sim.stepping import (
-    COMMAND,
+from gait.sim.stationary import LegMotion, RandomTargets
+from gait.sim.stepping import (  # fmt: skip
     CONTACT_FORCE,
-    DQ,
     FORCE,
     GAIT,
-    OMEGA,
-    POS,
-    Q_DES,
-    QUAT,
-    TAU,
-    VEL,
+    RECORDED,
     WIDTH,
+    Motors,
+    Physics,
     Q,
     actuate,
     feet_of_rows,
     note_state,
-)  # fmt: skip
-from gait.sim.terrain import find_terrain
+)
 from gait.sim.variety import Variant, variant_of
-from gait.sim.world import TIMESTEP, Build, build_model, scaled_robot, stand_state
+from gait.sim.world import TIMESTEP, build_model, scaled_robot, stand_state
 
 __all__ = [
     "EpisodeConfig", "Feedback", "RandomRanges", "RawEpisode", "Simulation", "randomise", "run_episode",
@@ -50,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RawEpisode:
-    """Exact simulator truth at 1 kHz: row 0 is the state at the start, one more row after every physics step.
+    """Exact ground truth at 1 kHz: row 0 is the state at the start, one more row after every physics step.
 
     Positions, velocities and joint states of a row belong to the instant `t`. `q_des`, `tau` and the foot forces of a
     row are those in force from that instant until the next row, computed from that row's state. The base is the origin
@@ -95,10 +91,10 @@ class RawEpisode:
 
 
 class Feedback(Protocol):
-    """Supplies the velocity and the orientation that the controller believes, in place of the truth."""
+    """Supplies the controller's velocity and orientation in place of ground truth."""
 
     def start(self, config: EpisodeConfig, row: Array) -> None:
-        """Begin an episode whose first record row is `row`; truth may be used to initialise."""
+        """Begin an episode whose first record row is `row`; ground truth may be used to initialise."""
 
     def __call__(self, rows: Array) -> tuple[Array, Array]:
         """Velocity (3,) in the world frame and orientation wxyz (4,) at the last of `rows`.
@@ -106,7 +102,7 @@ class Feedback(Protocol):
         Args:
             rows: record rows since the last call, one per millisecond, the newest last; columns are the slices of
                 `gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. What sensors
-                make of the rows is up to the feedback; it must not pass the truth on.
+                make of the rows is up to the feedback; it must not pass ground truth on.
         """
 
 
@@ -139,9 +135,8 @@ class Simulation:
         self.body = self.robot
         if config.link_scale is not None:
             self.body = scaled_robot(self.robot, np.array(config.link_scale))
-        terrain = find_terrain(config.terrain)
         world_rng, self.rng = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
-        self.model = build_model(self.body, _build_of(config, terrain.friction), world_rng)
+        self.model = build_model(self.body, config, world_rng)
         self.data = mujoco.MjData(self.model)
         self.data.qpos[:19] = stand_state(self.body)
         self._hold = 1000 // config.control_rate
@@ -149,13 +144,11 @@ class Simulation:
         self._rows = self._settle + round(config.seconds * 1000) + 1
         self.record = np.zeros((self._rows, WIDTH))
         self.row = 0
-        joints = self.robot.num_joints
-        ones = np.ones(joints)
-        limits = self.robot.torque_limit
-        self._motors = np.array([config.kp * ones, config.kd * ones, config.motor_strength * ones, limits])
-        lag = config.motor_time_constant
-        self._response = 1.0 if lag <= 0.0 else 1.0 - float(np.exp(-TIMESTEP / lag))
-        self._torque, self._note = np.zeros(joints), np.zeros(4)
+        lag, limits = config.motor_time_constant, self.robot.torque_limit
+        response = 1.0 if lag <= 0.0 else 1.0 - float(np.exp(-TIMESTEP / lag))
+        gains = float(config.kp), float(config.kd), float(config.motor_strength)
+        self._motors = Motors(*gains, limits, response, np.zeros_like(limits))
+        self._note = np.zeros(4)
         self.q_des = self.robot.q_stand.reshape(-1, 3).copy()
         self._feedback = feedback
         self.physics: Callable[..., object] = mujoco.mj_step
@@ -164,22 +157,22 @@ class Simulation:
         self.fell_row: int | None = None
         self._base_id = self.model.body(self.robot.base_link).id
         d = self.data
-        self._views = (d.qpos, d.qvel, d.sensordata, d.ctrl)
-        self.controller: Controller | RandomTargets | HandledLegs
+        self._views = Physics(d.qpos, d.qvel, d.sensordata, d.ctrl)
+        self.controller: Controller | LegMotion
         self._hand: Hand | None = None
-        period = 1.0 / config.control_rate
+        settings = config.kp, config.kd, 1.0 / config.control_rate
         if config.gait == STATIONARY:
-            self.controller = RandomTargets(self.robot, config.kp, period, self.rng)
+            self.controller = RandomTargets(self.robot, *settings, self.rng)
         elif config.gait == AIRBORNE:
             hand_rng, legs_rng = self.rng.spawn(2)
-            self.controller = HandledLegs(self.robot, config.kp, config.kd, period, legs_rng)
-            self._hand = Hand(self.body, self.model, self.data, period, self.controller, hand_rng)
+            self.controller = HandledLegs(self.robot, *settings, legs_rng)
+            self._hand = Hand(self.body, self.model, self.data, settings[-1], self.controller, hand_rng)
             self.physics = self._hand.step
         elif config.gait == RISING:
-            self.controller = Rising(self.robot, config.kp, config.kd, period, self.rng)
+            self.controller = Rising(self.robot, *settings, self.rng)
             self.data.qpos[:19] = self.controller.start(self.body)
         else:
-            self.controller = Controller(self.robot, "stand", config.kp, config.kd, period, controller)
+            self.controller = Controller(self.robot, "stand", *settings, controller)
         self.record[0, :7], self.record[0, Q] = self.data.qpos[:7], self.data.qpos[7:19]
 
     @property
@@ -193,31 +186,29 @@ class Simulation:
         return self.row >= self._rows - 1 or (self.fell_row is not None and self.config.stop_at_fall)
 
     def step(self) -> None:
-        """One control step: feel, decide, then hold the joint targets for the control period."""
+        """One control step: read the state, compute joint targets and hold them for the control period."""
         if self._hand is not None:
             self._hand.plan()
         self._decide()
-        record, row, model, data = self.record, self.row, self.model, self.data
-        qpos, qvel, sensors, ctrl = self._views
+        record, row, model, data, views = self.record, self.row, self.model, self.data, self._views
         self._note[:3], self._note[3] = self.controller.wanted, self.controller.gait_id
         if self.config.pushes:
             self._push()
         step, q_des, note = self.physics, self.q_des, self._note
         for _ in range(min(self._hold, self._rows - 1 - row)):
-            actuate(row, qpos, qvel, sensors, q_des, self._motors, self._response, note, self._torque, ctrl, record)
+            actuate(row, views, q_des, self._motors, note, record)
             step(model, data)
             row += 1
         self.row = row
-        upright = note_state(row, qpos, qvel, record)
-        # Lying down is part of a stationary episode, tumbling of one in hand or that gets up; for a walking robot it is
-        # the end.
-        down = sensors[0] > 0.0 and self.config.gait not in OTHERS
+        upright = note_state(row, views, record)
+        # Lying down is part of a stationary episode, tumbling of an airborne or rising one; a walking robot has fallen.
+        down = views.sensors[0] > 0.0 and self.config.gait not in OTHERS
         tipped = upright < 0.5 and self.config.gait not in (AIRBORNE, RISING)
         if (down or tipped) and self.fell_row is None:
             self.fell_row = row
 
     def _decide(self) -> None:
-        qpos, qvel, _, _ = self._views
+        qpos, qvel = self.data.qpos, self.data.qvel
         self._follow_schedule()
         quat, vel = qpos[3:7], qvel[:3]
         if self._feedback is not None:
@@ -250,38 +241,27 @@ class Simulation:
 
     def episode(self) -> RawEpisode:
         """What was recorded so far."""
-        qpos, qvel, sensors, ctrl = self._views
         # The last row's forces need the dynamics of the last state.
         end = self.row
-        torque = self._torque.copy()
-        actuate(
-            end, qpos, qvel, sensors, self.q_des, self._motors, self._response, self._note, torque, ctrl, self.record
-        )  # fmt: skip
+        motors = self._motors._replace(torque=self._motors.torque.copy())
+        actuate(end, self._views, self.q_des, motors, self._note, self.record)
         mujoco.mj_forward(self.model, self.data)
-        self.record[end, FORCE] = -sensors[1:13]
+        self.record[end, FORCE] = -self._views.sensors[1:13]
         rows = self.record[min(self._settle, end) : end + 1]
-        legs = self.robot.num_legs
-        place, velocity = np.empty((len(rows), legs, 3)), np.empty((len(rows), legs, 3))
-        feet_of_rows(self.body.offsets, self.body.signs, self.body.foot_radius, rows, place, velocity)
-        force = rows[:, FORCE].reshape(-1, legs, 3)
-        fell = None if self.fell_row is None else max(self.fell_row - self._settle, 0) * TIMESTEP
+        shape = (len(rows), self.robot.num_legs, 3)
+        place, velocity = np.empty(shape), np.empty(shape)
+        feet_of_rows(Legs.of(self.body), self.body.foot_radius, rows, place, velocity)
+        recorded = {name: rows[:, columns].copy() for name, columns in RECORDED.items()}
+        force = recorded.pop("foot_force_w").reshape(shape)
         return RawEpisode(
+            **recorded,
             t=np.arange(len(rows), dtype=np.float64) * TIMESTEP,
-            pos_w=rows[:, POS].copy(),
-            quat_wb_wxyz=rows[:, QUAT].copy(),
-            vel_w=rows[:, VEL].copy(),
-            omega_b=rows[:, OMEGA].copy(),
-            q=rows[:, Q].copy(),
-            dq=rows[:, DQ].copy(),
-            q_des=rows[:, Q_DES].copy(),
-            tau=rows[:, TAU].copy(),
             foot_pos_w=place,
             foot_vel_w=velocity,
-            foot_force_w=force.copy(),
+            foot_force_w=force,
             contact=np.linalg.norm(force, axis=2) > CONTACT_FORCE,
-            command=rows[:, COMMAND].copy(),
             gait_id=rows[:, GAIT].astype(np.int64),
-            fell_at=fell,
+            fell_at=None if self.fell_row is None else max(self.fell_row - self._settle, 0) * TIMESTEP,
             config=self.config,
             seed=self.seed,
         )
@@ -300,21 +280,6 @@ def _shipped(name: str) -> Robot:
     return Robot.load(name)
 
 
-def _build_of(config: EpisodeConfig, friction: float) -> Build:
-    return Build(
-        terrain=config.terrain,
-        friction=friction if config.friction is None else config.friction,
-        slippery_friction=config.slippery_friction,
-        restitution=config.restitution,
-        stiffness=config.contact_stiffness,
-        payload_mass=config.payload_mass,
-        payload_position=config.payload_position,
-        com_shift=config.com_shift,
-        joint_friction=config.joint_friction,
-        joint_damping=config.joint_damping,
-    )
-
-
 def run_episode(
     config: EpisodeConfig,
     seed: int,
@@ -325,8 +290,8 @@ def run_episode(
 
     Args:
         config: what happens.
-        seed: draws the terrain's details, the targets of stationary episodes and the story of airborne ones.
-        feedback: estimator in the loop; None feeds the truth to the controller.
+        seed: draws the terrain's details, the targets of stationary episodes and the actions of airborne ones.
+        feedback: estimator in the loop; None feeds ground truth to the controller.
         controller: settings of the walking controller other than the usual.
     """
     simulation = Simulation(config, seed, feedback, controller)

@@ -1,4 +1,4 @@
-"""Estimators in the loop: what the walking controller believes when it is not told the truth."""
+"""Estimators in the loop: the walking controller's velocity and orientation from simulated sensors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from gait.estimator import Estimator
 
 TRUTH = "truth"
-"""Name of the feedback that is none."""
+"""Name of the feedback from ground truth."""
 
 
 class SensedFeedback:
     """Runs the sensors and an estimator beside the physics; implements `gait.sim.episode.Feedback`.
 
-    The estimator is told the truth once, at the start, when the robot stands still; from then on it has the sensors
-    only.
+    Ground truth initialises the estimator, while the robot stands still; from then on it has the sensors only.
     """
 
     def __init__(self, estimator: Estimator, sensors: SensorConfig, rng: np.random.Generator) -> None:
@@ -41,7 +40,7 @@ class SensedFeedback:
         self._estimator.reset(quat_wb_wxyz=self._quat, vel_w=self._vel_w, pos_w=row[POS])
 
     def __call__(self, rows: Array) -> tuple[Array, Array]:
-        """Velocity and orientation that the estimator believes at the last of `rows`."""
+        """Estimated velocity and orientation at the last of `rows`."""
         for row in rows:
             # Targets and torques of a row begin at its instant; what the drives report then is the row before's. They
             # stay views: those of the newest row are filled in after this call.
@@ -54,10 +53,10 @@ class SensedFeedback:
 
 
 def check_feedback(name: str) -> None:
-    """Raise a GaitError unless the controller can be fed with this: the truth, a method, or a model."""
+    """Raise a GaitError unless this names a feedback: `truth`, a method, or a model."""
     if name == TRUTH:
         return
-    # Only here: who walks on the truth need not wait for the estimators to be compiled.
+    # Imported here: without an estimator in the loop its modules are not loaded.
     from gait.estimator import METHODS
     from gait.nets.model import load_model
 

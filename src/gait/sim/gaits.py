@@ -20,7 +20,7 @@ class Gait:
     """A periodic footfall pattern. Legs are in the order of `CORNERS`; `gait_of` puts them in a robot's own."""
 
     name: str
-    offsets: tuple[float, float, float, float]
+    offsets: tuple[float, ...]
     """Phase of each leg relative to the gait's clock, in cycles; a leg stands while its phase is below `duty`."""
     duty: float
     """Share of the cycle that a leg stands."""
@@ -52,7 +52,7 @@ GAIT_NAMES = tuple(GAITS)
 STATIONARY = "stationary"
 """Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.stationary`."""
 AIRBORNE = "airborne"
-"""The same for episodes in which somebody has the robot in hand; see `gait.sim.airborne`."""
+"""The same for episodes in which the robot is carried; see `gait.sim.airborne`."""
 RISING = "rising"
 """The same for episodes that lie down and get up; see `gait.sim.rising`."""
 OTHERS = (STATIONARY, AIRBORNE, RISING)
@@ -84,16 +84,10 @@ def leg_corners(robot: Robot) -> tuple[int, ...]:
 def gait_of(name: str, robot: Robot) -> Gait:
     """The gait of that name for a robot: in the order of its own legs, as slow and as high as it is large."""
     gait, corners, size = find_gait(name), leg_corners(robot), Proportions.of(robot)
-    a, b, c, d = (gait.offsets[corner] for corner in corners)
+    offsets = tuple(gait.offsets[corner] for corner in corners)
     pairs = tuple(tuple(corners.index(corner) for corner in pair) for pair in gait.pairs)
-    return replace(
-        gait,
-        offsets=(a, b, c, d),
-        pairs=pairs,
-        period=gait.period * size.time,
-        step_height=gait.step_height * size.length,
-        inset=(gait.inset[0] * size.length, gait.inset[1] * size.length),
-    )
+    gait = replace(gait, offsets=offsets, pairs=pairs)
+    return size.fit(gait, period="time", step_height="length", inset="length")
 
 
 def gait_id(name: str) -> int:

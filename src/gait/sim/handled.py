@@ -1,4 +1,4 @@
-"""What the legs of a robot in somebody's hand do: one manner for a while, then another.
+"""What the legs of a robot do while it is carried: one motion for a while, then another.
 
 Among them is the trot and no other gait, so that a network which shall know trot alone may learn from these rollouts.
 """
@@ -7,44 +7,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Robot
-from gait.robot.kinematics import leg_ik
-from gait.sim.commands import Command, random_schedule
-from gait.sim.controller import Controller
+from gait.sim.commands import random_schedule
 from gait.sim.gaits import find_gait, gait_of
+from gait.sim.leg_kernels import inverse
+from gait.sim.mpc.controller import Controller
 from gait.sim.proportions import Proportions
-from gait.sim.stationary import RandomTargets
+from gait.sim.stationary import LegMotion, RandomTargets
 
 IN_THE_AIR = {
     "trot": 0.25, "step": 0.2, "swim": 0.25, "reach": 0.15, "targets": 0.05, "hold": 0.05, "stiff": 0.03, "limp": 0.02
 }  # fmt: skip
-"""How likely each manner is while the robot is off the ground."""
+"""How likely each motion is while the robot is off the ground."""
 ON_THE_GROUND = {"trot": 0.5, "stand": 0.25, "targets": 0.1, "hold": 0.1, "stiff": 0.05}
 """The same while it is left alone."""
-
-
-class Manner(Protocol):
-    """A way to move the legs."""
-
-    wanted: Array
-    """Commanded velocities, for the record."""
-    gait_id: int
-    """Commanded gait, for the record; -1 where there is none."""
-
-    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
-        """Joint targets (L, 3) for the coming control period."""
 
 
 class Reach(RandomTargets):
     """Glides from one wide posture to the next, faster than a robot that has to stand on its legs."""
 
-    def __init__(self, robot: Robot, kp: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, period, rng)
+    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
+        super().__init__(robot, kp, kd, period, rng)
         self._passed = np.inf
 
     def _choose(self) -> None:
@@ -57,99 +44,77 @@ class Reach(RandomTargets):
         self._passed, self._glide, self._hold = 0.0, rng.uniform(0.12, 0.8), rng.uniform(0.0, 0.4)
 
 
-class Swim:
+class Swim(LegMotion):
     """Every joint swings on a sine of its leg's own phase."""
 
-    gait_id = -1
-
-    def __init__(self, robot: Robot, period: float, rng: np.random.Generator) -> None:
-        self.wanted, self._period, self._time = np.zeros(3), period, 0.0
-        self._lower, self._upper = robot.q_lower.reshape(-1, 3), robot.q_upper.reshape(-1, 3)
+    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
+        super().__init__(robot, kp, kd, period, rng)
+        self._time = 0.0
         self._middle = robot.q_stand.reshape(-1, 3) + rng.uniform(-0.25, 0.25, 3)
-        self._size = rng.uniform(0.2, 1.0) * rng.uniform(0.3, 1.0, 3) * (0.2, 0.5, 0.6)
+        self._swing = rng.uniform(0.2, 1.0) * rng.uniform(0.3, 1.0, 3) * (0.2, 0.5, 0.6)
         self._rate = 2.0 * math.pi * rng.uniform(0.6, 3.0)
         legs = gait_of("trot", robot).offsets if rng.random() < 0.4 else rng.random(robot.num_legs)
         self._phase = 2.0 * math.pi * np.asarray(legs)[:, None] + rng.uniform(-math.pi, math.pi, 3)
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
         """Joint targets (L, 3) for the coming control period."""
-        self._time += self._period
-        return np.clip(
-            self._middle + self._size * np.sin(self._rate * self._time + self._phase), self._lower, self._upper
-        )
+        self._time += self.period
+        target = self._middle + self._swing * np.sin(self._rate * self._time + self._phase)
+        return np.clip(target, self.robot.q_lower.reshape(-1, 3), self.robot.q_upper.reshape(-1, 3))
 
 
-class Step:
-    """Feet step below their hips in the order of the trot, by position alone: as a policy does that feels no ground."""
-
-    gait_id = -1
-
-    def __init__(self, robot: Robot, period: float, rng: np.random.Generator) -> None:
-        self.wanted, self._robot, self._period = np.zeros(3), robot, period
-        trot, size = gait_of("trot", robot), Proportions.of(robot).length
-        self._clock, self._rate = 0.0, rng.uniform(0.8, 1.2) / trot.period
-        self._offsets = trot.offsets
-        self._stride, self._lift = size * rng.uniform(-1, 1, 2) * (0.08, 0.05), size * rng.uniform(0.03, 0.1)
-        self._height = size * rng.uniform(0.22, 0.31)
-        self._hips = robot.offsets[:, 0] + robot.offsets[:, 1]
-
-    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
-        """Joint targets (L, 3) for the coming control period."""
-        robot = self._robot
-        self._clock += self._period * self._rate
-        out = np.empty((robot.num_legs, 3))
-        for leg, offset in enumerate(self._offsets):
-            angle = 2.0 * math.pi * (self._clock + offset)
-            x, y = self._hips[leg, :2] + math.cos(angle) * self._stride
-            # The foot goes back on the ground and forward through the air.
-            foot = np.array([x, y, self._lift * max(-math.sin(angle), 0.0) - self._height])
-            leg_ik(robot.offsets, robot.signs, robot.knee_sign, leg, foot, out[leg])
-        return out
-
-
-class Keep:
-    """Holds a posture, or gives way wherever the legs are moved."""
-
-    gait_id = -1
-
-    def __init__(self, posture: Array | None) -> None:
-        self.wanted, self._posture = np.zeros(3), posture
-
-    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
-        """Joint targets (L, 3) for the coming control period."""
-        return (q if self._posture is None else self._posture).reshape(-1, 3).copy()
-
-
-class HandledLegs:
-    """The legs in an airborne episode; the same interface as the walking controller."""
+class Step(LegMotion):
+    """Feet step below their hips in the order of the trot, by position alone: a policy without contact sensing."""
 
     def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        self.robot, self.period = robot, period
+        super().__init__(robot, kp, kd, period, rng)
+        trot, size = gait_of("trot", robot), self._size
+        self._clock, self._rate, self._offsets = 0.0, rng.uniform(0.8, 1.2) / trot.period, trot.offsets
+        self._stride, self._lift = size * rng.uniform(-1, 1, 2) * (0.08, 0.05), size * rng.uniform(0.03, 0.1)
+        self._height = size * rng.uniform(0.22, 0.31)
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period."""
+        self._clock += self.period * self._rate
+        feet = self.robot.offsets[:, 0] + self.robot.offsets[:, 1]
+        for foot, offset in zip(feet, self._offsets, strict=True):
+            angle = 2.0 * math.pi * (self._clock + offset)
+            # The foot goes back on the ground and forward through the air.
+            foot[:2] += math.cos(angle) * self._stride
+            foot[2] = self._lift * max(-math.sin(angle), 0.0) - self._height
+        return inverse(self.robot, feet)
+
+
+class Keep(LegMotion):
+    """Holds a posture, or gives way wherever the legs are moved."""
+
+    posture: Array | None = None
+    """Joints (J,); None gives way."""
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period."""
+        return (q if self.posture is None else self.posture).reshape(-1, 3).copy()
+
+
+MOTIONS: dict[str, type[LegMotion]] = {"targets": RandomTargets, "reach": Reach, "swim": Swim, "step": Step}
+
+
+class HandledLegs(LegMotion):
+    """The legs in an airborne episode."""
+
+    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
+        super().__init__(robot, kp, kd, period, rng)
         self.airborne = False
         """Whether the robot is off the ground, which decides what the legs may do next."""
-        self._kp, self._kd, self._rng = kp, kd, rng
         self._pull = robot.torque_limit.reshape(-1, 3) / kp
         slack = 0.5 * self._pull
         self._lower, self._upper = robot.q_lower.reshape(-1, 3) - slack, robot.q_upper.reshape(-1, 3) + slack
         self._from = self._last = robot.q_stand.reshape(-1, 3).copy()
-        self._manner: Manner = self._make("stand")
+        self._motion = self._make("stand")
         self._passed, self._blend, self._end = 0.0, 0.1, rng.uniform(0.3, 1.5)
 
-    @property
-    def wanted(self) -> Array:
-        """Commanded velocities of the trot, zero for other manners."""
-        return self._manner.wanted
-
-    @property
-    def gait_id(self) -> int:
-        """The walking controller's gait, -1 where another manner moves the legs."""
-        return self._manner.gait_id
-
-    def command(self, command: Command) -> None:
-        """Nothing to follow: a robot in hand draws its own commands."""
-
     def choose(self) -> None:
-        """Go over to another manner, for a while."""
+        """Go over to another motion, for a while."""
         chances = IN_THE_AIR if self.airborne else ON_THE_GROUND
         self._begin(str(self._rng.choice(list(chances), p=list(chances.values()))))
 
@@ -170,7 +135,7 @@ class HandledLegs:
         if lying and self.gait_id >= 0:
             # Nobody walks on the side or on the back.
             self._begin("limp" if self._rng.random() < 0.3 else "hold")
-        target = self._manner.step(q, dq, quat, omega_b, vel_w)
+        target = self._motion.step(q, dq, quat, omega_b, vel_w)
         share = min((self._passed + self.period) / self._blend, 1.0)
         self._last = self._within_reason(self._from + share * (target - self._from), q.reshape(-1, 3))
         return self._last
@@ -186,32 +151,25 @@ class HandledLegs:
 
     def _begin(self, name: str) -> None:
         rng = self._rng
-        self._manner, self._from = self._make(name), self._last
+        self._motion, self._from = self._make(name), self._last
         self._passed, self._blend, self._end = 0.0, rng.uniform(0.03, 0.3), rng.uniform(0.4, 2.5)
 
-    def _make(self, name: str) -> Manner:
-        robot, period, rng = self.robot, self.period, self._rng
+    def _make(self, name: str) -> LegMotion | Controller:
+        robot, rng, settings = self.robot, self._rng, (self._kp, self._kd, self.period)
+        motion: LegMotion | Controller
         if name in ("trot", "stand"):
-            walker = Controller(robot, name, self._kp, self._kd, period)
+            motion = Controller(robot, name, *settings)
             if name == "trot":
                 schedule = random_schedule(rng, 0.1, 1.0 / find_gait("trot").period)
-                walker.command(replace(Proportions.of(robot).commands(schedule)[0], gait="trot"))
-            return walker
-        if name == "targets":
-            return RandomTargets(robot, self._kp, period, rng)
-        if name == "reach":
-            return Reach(robot, self._kp, period, rng)
-        if name == "swim":
-            return Swim(robot, period, rng)
-        if name == "step":
-            return Step(robot, period, rng)
-        if name == "limp":
-            return Keep(None)
-        return Keep(self._standing() if name == "hold" else self._last.ravel().copy())
-
-    def _standing(self) -> Array:
-        """The standing posture with the torque that carries the robot, or some of it."""
-        robot, rng = self.robot, self._rng
-        load = robot.jacobian(robot.q_stand)[:, 2, :] * -(robot.mass * 9.81 / robot.num_legs)
-        share = rng.uniform(0.6, 1.0) if not self.airborne or rng.random() < 0.5 else 0.0
-        return robot.q_stand + share * load.ravel() / self._kp
+                motion.command(replace(Proportions.of(robot).commands(schedule)[0], gait="trot"))
+        elif name in MOTIONS:
+            motion = MOTIONS[name](robot, *settings, rng)
+        else:
+            motion = keep = Keep(robot, *settings, rng)
+            if name == "hold":
+                share = rng.uniform(0.6, 1.0) if not self.airborne or rng.random() < 0.5 else 0.0
+                keep.posture = self._carrying(robot.q_stand, share)
+            elif name == "stiff":
+                keep.posture = self._last.ravel().copy()
+        self.wanted, self.gait_id = motion.wanted, motion.gait_id
+        return motion

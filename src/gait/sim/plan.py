@@ -10,11 +10,11 @@ from gait.errors import GaitError, need_extra
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """What a collection is made of. It and nothing else decides what the files say."""
+    """What a collection is made of. It and nothing else determines the files."""
 
     gait: str = "trot"
     """How the robot walks: stand, walk, trot, bound, pace, pronk, trot-to-bound for a change half-way, stationary for
-    random joint targets, airborne for a robot in somebody's hand, or rising for one that lies down and gets up."""
+    random joint targets, airborne for a robot that is carried, or rising for one that lies down and gets up."""
     terrain: str = "rubber"
     """What it walks on: flat, rubber, slippery, debris, circular, rough, slope or ice."""
     episodes: int = 200
@@ -36,7 +36,7 @@ class CollectConfig:
     stationary_share: float = 0.0
     """Share of the episodes that follow random joint targets and hardly move."""
     airborne_share: float = 0.0
-    """Share of the episodes in which somebody lifts, carries, drops and tosses the robot while its legs move."""
+    """Share of the episodes in which the robot is lifted, carried, dropped and tossed while its legs move."""
     nominal: bool = False
     """Leave friction, masses, gains and control rate as they are, without pushes; commands stay random."""
     keep_falls: bool = False
@@ -46,8 +46,8 @@ class CollectConfig:
         try:
             from gait.sim.feedback import check_feedback
             from gait.sim.gaits import GAIT_NAMES, OTHERS, TRANSITIONS
+            from gait.sim.mismatch import PROFILES
             from gait.sim.terrain import TERRAIN_NAMES
-            from gait.sim.twin import PROFILES
         except ModuleNotFoundError as error:
             raise need_extra(error.name or "mujoco", "sim") from None
         for name, choices in (

@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from gait.robot import Robot
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from gait.sim.commands import Command
     from gait.sim.settings import EpisodeConfig
 
+T = TypeVar("T", bound="DataclassInstance")
 _LEG, _MASS = 0.426, 13.100448
 """Thigh and calf, m, and the whole mass, kg, of a Go1."""
 
@@ -59,35 +62,34 @@ class Proportions:
         """Of a body, about any axis."""
         return self.mass * self.length**2
 
+    @property
+    def impulse(self) -> float:
+        """Mass times speed."""
+        return self.mass * self.time
+
+    def fit(self, settings: T, **rules: str) -> T:
+        """Settings of a Go1 as they mean the same for this robot.
+
+        Args:
+            settings: a dataclass.
+            rules: for a field, the property that its value is multiplied by, such as "length", or divided by: "/time".
+        """
+
+        def fitted(value: Any, rule: str) -> Any:
+            if isinstance(value, tuple):
+                return tuple(fitted(entry, rule) for entry in value)
+            factor = getattr(self, rule.removeprefix("/"))
+            return value / factor if rule.startswith("/") else value * factor
+
+        return replace(settings, **{name: fitted(getattr(settings, name), rule) for name, rule in rules.items()})
+
     def commands(self, commands: Sequence[Command]) -> tuple[Command, ...]:
         """Commands for a Go1 as this robot can follow them."""
-        return tuple(
-            replace(
-                command,
-                vx=command.vx * self.time,
-                vy=command.vy * self.time,
-                yaw_rate=command.yaw_rate / self.time,
-                height=command.height * self.length,
-                step_height=command.step_height * self.length,
-                step_frequency=command.step_frequency / self.time,
-            )
-            for command in commands
-        )
+        speeds = {"vx": "time", "vy": "time", "yaw_rate": "/time", "step_frequency": "/time"}
+        return tuple(self.fit(each, **speeds, height="length", step_height="length") for each in commands)
 
     def episode(self, config: EpisodeConfig) -> EpisodeConfig:
         """An episode of a Go1 with gains, loads and pushes that fit this robot; commands stay as they are."""
-        x, y, z = config.payload_position
-        shift_x, shift_y, shift_z = config.com_shift
-        impulse = self.mass * self.time
-        return replace(
-            config,
-            payload_mass=config.payload_mass * self.mass,
-            payload_position=(x * self.length, y * self.length, z * self.length),
-            com_shift=(shift_x * self.length, shift_y * self.length, shift_z * self.length),
-            kp=config.kp * self.stiffness,
-            kd=config.kd * self.damping,
-            pushes=tuple(
-                replace(push, force_w=(push.force_w[0] * impulse, push.force_w[1] * impulse, push.force_w[2] * impulse))
-                for push in config.pushes
-            ),
-        )
+        config = replace(config, pushes=tuple(self.fit(push, force_w="impulse") for push in config.pushes))
+        places = {"payload_position": "length", "com_shift": "length"}
+        return self.fit(config, **places, payload_mass="mass", kp="stiffness", kd="damping")

@@ -6,6 +6,7 @@ process of its own, since a failed attempt cannot be taken back; nothing but thi
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import subprocess
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 import numpy.typing as npt
 
@@ -23,13 +23,21 @@ from gait.errors import GaitError, need_extra
 from gait.io.atomic import atomic_path
 from gait.sim.arrows import Velocities, add_arrows, add_legend
 from gait.sim.episode import EpisodeConfig, Feedback, Simulation
+from gait.sim.physics import mujoco
 
 Frame = npt.NDArray[np.uint8]
 BACKENDS = ("egl", "osmesa")
 SKY = (176, 196, 214)
 COLOURS = 128
 """Of a GIF."""
-INSTALL = "drawing needs EGL or OSMesa: run `apt-get install libegl1 libgl1-mesa-dri` or `apt-get install libosmesa6`"
+PATIENCE = 60.0
+"""Seconds that a backend may take to make a context."""
+INSTALL = {
+    "egl": "`apt-get install libegl1 libgl1-mesa-dri`",
+    "osmesa": "`apt-get install libosmesa6`",
+    "": "`apt-get install libegl1 libgl1-mesa-dri` or `apt-get install libosmesa6`",
+}
+"""What to run for a backend, and for either."""
 
 
 @dataclass(frozen=True)
@@ -145,15 +153,8 @@ def save_gif(images: list[Frame], path: str | Path, look: RenderConfig | None = 
     # GIF time steps are hundredths of a second.
     duration = max(round(100.0 / (look.fps * look.speed)), 2) * 10
     with atomic_path(path) as temporary:
-        pictures[0].save(
-            temporary,
-            format="GIF",
-            save_all=True,
-            append_images=pictures[1:],
-            duration=duration,
-            loop=0,
-            optimize=False,
-        )
+        options = {"save_all": True, "append_images": pictures[1:], "duration": duration, "loop": 0, "optimize": False}
+        pictures[0].save(temporary, format="GIF", **options)
 
 
 def save_strip(images: list[Frame], path: str | Path, count: int = 8, columns: int = 4) -> int:
@@ -197,12 +198,24 @@ def find_backend() -> str:
     if asked and asked not in BACKENDS:
         raise GaitError(f"MUJOCO_GL is '{asked}', which needs a screen: set it to egl or osmesa, or unset it")
     for backend in (asked,) if asked else BACKENDS:
-        probe = f"from mujoco.{backend} import GLContext; c = GLContext(8, 8); c.make_current(); c.free()"
-        environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
-        tried = subprocess.run([sys.executable, "-c", probe], env=environment, capture_output=True, check=False)
-        if tried.returncode == 0:
+        if backend_works(backend):
             return backend
-    raise GaitError(INSTALL)
+    if asked:
+        raise GaitError(f"MUJOCO_GL is '{asked}', which does not work here: run {INSTALL[asked]}, or unset MUJOCO_GL")
+    raise GaitError(f"drawing needs EGL or OSMesa: run {INSTALL['']}")
+
+
+def backend_works(backend: str) -> bool:
+    """Whether a context can be made in `egl` or `osmesa`, whatever error, crash or wait it ends in otherwise."""
+    probe = f"from mujoco.{backend} import GLContext; c = GLContext(8, 8); c.make_current(); c.free()"
+    environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
+    try:
+        tried = subprocess.run(
+            [sys.executable, "-c", probe], env=environment, capture_output=True, check=False, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return tried.returncode == 0
 
 
 def _gl_context(config: RenderConfig) -> Any:
@@ -213,10 +226,11 @@ def _gl_context(config: RenderConfig) -> Any:
     return context
 
 
+@functools.cache
 def _chosen_backend() -> str:
     # PyOpenGL binds to one platform for the life of the process, and MuJoCo records it in this variable.
     backend = os.environ.get("PYOPENGL_PLATFORM", "").lower()
-    if backend not in BACKENDS:
+    if backend not in BACKENDS or not backend_works(backend):
         backend = find_backend()
         os.environ["PYOPENGL_PLATFORM"] = backend
     return backend

@@ -1,7 +1,7 @@
 """Rising rollouts: the robot lies on its belly, gets up, stands or trots for a moment, and lies down again.
 
-While the belly carries the robot its legs move as they like: feet slide, hang free or bear a part. So an estimator sees
-legs in motion that say nothing about the body, on a robot that hardly moves. Of the gaits there is the trot only.
+While the belly carries the robot its legs move as they like: feet slide, hang free or bear a part. The data
+then contain legs whose motion does not measure the velocity of the base. Of the gaits there is the trot only.
 """
 
 from __future__ import annotations
@@ -13,29 +13,25 @@ import numpy as np
 from gait.arrays import Array
 from gait.robot import Robot
 from gait.sim.commands import Command
-from gait.sim.controller import Controller
-from gait.sim.gaits import RISING
+from gait.sim.leg_kernels import forward
+from gait.sim.mpc.controller import Controller
 from gait.sim.proportions import Proportions
 from gait.sim.stationary import RandomTargets
 
-__all__ = ["RISING", "Rising"]
-
 
 class Rising(RandomTargets):
-    """Glides along a story that is drawn along the way; the same interface as the walking controller."""
+    """Glides through postures drawn at random: lie, get up, stand or trot, lie down."""
 
     def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, period, rng)
-        self.gait_id = -1
-        self._kd = kd
+        super().__init__(robot, kp, kd, period, rng)
         self._walker: Controller | None = None
         self._last = self._from = self._to = self._lying()
-        self._story = self._tell()
+        self._sequence = self._actions()
         self._choose()
 
     def start(self, body: Robot) -> Array:
         """Generalised position (19,) of a robot that lies on the plane z = 0, wherever its legs are."""
-        feet = body.feet(self._from)[:, 2] - body.foot_radius
+        feet = forward(body, self._from)[0][:, 2] - body.foot_radius
         # A little above the ground: knees may reach lower than feet and belly, and the rest is a small fall.
         height = max(-float(feet.min()), 0.5 * float(body.shapes.base[2])) + 0.01 * self._size
         return np.concatenate([[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0], self._from])
@@ -66,14 +62,14 @@ class Rising(RandomTargets):
         self._from, self._weight_from, self._passed = self._to, self._weight_to, 0.0
         self.wanted, self.gait_id = np.zeros(3), -1
         self._noise = float(self._rng.choice([0.0, 0.0, 0.002, 0.01]))
-        next(self._story)
+        next(self._sequence)
 
     def _go(self, pose: Array, weight: float, glide: tuple[float, float], hold: tuple[float, float]) -> None:
         """Glide to a posture that carries a share of the weight, and hold it."""
         self._to, self._weight_to = np.clip(pose, self.robot.q_lower, self.robot.q_upper), weight
         self._glide, self._hold = self._rng.uniform(*glide), self._rng.uniform(*hold)
 
-    def _tell(self) -> Iterator[None]:
+    def _actions(self) -> Iterator[None]:
         rng = self._rng
         while True:
             self._go(self._lying(), 0.0, (0.1, 0.6), (0.0, 0.8))
@@ -124,13 +120,6 @@ class Rising(RandomTargets):
         self.wanted, self.gait_id = self._walker.wanted, self._walker.gait_id
         self._glide, self._hold, self._noise = rng.uniform(0.8, 2.0), rng.uniform(0.0, 1.5), 0.0
 
-    def _stance(self, height: tuple[float, float], lean: float) -> Array:
-        """Feet below the hips at a height, leaning a little or, above 1, much."""
-        rng = self._rng
-        return self._posture(
-            self._size * rng.uniform(*height), min(lean, 1.0) * rng.uniform(-1, 1, 2), lean * rng.uniform(-1, 1, 3)
-        )
-
     def _lying(self) -> Array:
         """A folded posture whose feet reach hardly lower than the belly."""
         rng, robot = self._rng, self.robot
@@ -149,7 +138,7 @@ class Rising(RandomTargets):
             q[:, 1] = -robot.signs[:, 1] * robot.knee_sign * thigh
             q[:, 2] = (robot.q_lower if robot.knee_sign < 0.0 else robot.q_upper)[2::3] - robot.knee_sign * bend
             pose = np.clip(q.ravel(), robot.q_lower, robot.q_upper)
-            height = float((robot.feet(pose)[:, 2] - robot.foot_radius).min())
+            height = float((forward(robot, pose)[0][:, 2] - robot.foot_radius).min())
             if height > highest:
                 best, highest = pose, height
             if height > lowest:

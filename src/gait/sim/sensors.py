@@ -1,4 +1,4 @@
-"""Sensors: from exact 1 kHz truth to what an IMU and twelve drives report at 500 Hz.
+"""Sensors: from ground truth at 1 kHz to the readings of an IMU and twelve drives at 500 Hz.
 
 One compiled step, `sensing.advance`, serves whole episodes (`sense`) and closed loops (`SensorStream`), so both see
 the same numbers. Everything off gives exact data: the IMU averages are those which carry the filter's integrator
@@ -13,45 +13,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gait import lie
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.log.imu_noise import ImuNoise
 from gait.log.log import Log
+from gait.log.sample import Sample
 from gait.robot import Robot
-from gait.sim.sensing import IMU_DRAWS, PHYSICS_DT, SAMPLE_DT, STRIDE, Settings, State, advance, advance_all, start
+from gait.sim.rotation_kernels import rotation_from_quat, so3_exp
+from gait.sim.sensing import (  # fmt: skip
+    IMU_DRAWS,
+    PHYSICS_DT,
+    SAMPLE_DT,
+    STRIDE,
+    SensorSettings,
+    SensorState,
+    advance,
+    advance_all,
+    start,
+    truth_rows,
+)
 
 if TYPE_CHECKING:
     from gait.sim.episode import RawEpisode
-
-
-@dataclass(frozen=True)
-class ImuConfig:
-    """Errors of the inertial sensor. The defaults are a perfect one."""
-
-    gyro_noise: float = 0.0
-    """White noise density, rad/s/sqrt(Hz); one 2 ms sample has the standard deviation density / sqrt(2 ms)."""
-    accel_noise: float = 0.0
-    """White noise density, m/s^2/sqrt(Hz)."""
-    gyro_bias: float = 0.0
-    """Standard deviation of the bias at switch-on, drawn once an episode for each axis, rad/s."""
-    accel_bias: float = 0.0
-    """The same for the accelerometer, m/s^2."""
-    gyro_walk: float = 0.0
-    """Density of the bias random walk, rad/s^2/sqrt(Hz)."""
-    accel_walk: float = 0.0
-    """The same for the accelerometer, m/s^3/sqrt(Hz)."""
-    gyro_range: float = math.inf
-    """Readings saturate here, rad/s."""
-    accel_range: float = math.inf
-    """Readings saturate here, m/s^2."""
-    mounting: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Rotation vector from the mounting that the robot's description claims to the true one, rad."""
-    delay: int = 0
-    """Age of the newest reading, in samples of 2 ms."""
 
 
 @dataclass(frozen=True)
@@ -80,22 +67,10 @@ class JointConfig:
 class SensorConfig:
     """All sensors of the robot. The defaults give exact data."""
 
-    imu: ImuConfig = field(default_factory=ImuConfig)
+    imu: ImuNoise = field(default_factory=ImuNoise)
     joints: JointConfig = field(default_factory=JointConfig)
     foot_force: bool = True
     """Whether the feet carry a force sensor."""
-
-
-class SensorSample(NamedTuple):
-    """One 500 Hz sample, as an estimator takes it."""
-
-    t: float
-    gyro: Array
-    accel: Array
-    q: Array
-    dq: Array
-    q_des: Array
-    tau: Array
 
 
 class SensorStream:
@@ -114,45 +89,33 @@ class SensorStream:
 
     def step(
         self, quat_wb_wxyz: Array, vel_w: Array, omega_b: Array, q: Array, dq: Array, q_des: Array, tau: Array
-    ) -> SensorSample | None:
+    ) -> Sample | None:
         """Take the exact state after one physics step, starting with the initial state.
 
         Returns:
             A sample after every second step, otherwise None. `q_des` is the target in force.
         """
         self._row += 1
-        # Copies, since compiled code tells read-only arrays from others and would be compiled a second time.
-        given = (quat_wb_wxyz, vel_w, omega_b, q, dq, tau)
-        quat, vel, omega, angle, rate, torque = (np.array(x, dtype=np.float64) for x in given)
+        row = truth_rows(quat_wb_wxyz, vel_w, omega_b, q, dq, tau)
         if self._row == 0:
-            start(self._settings, self._state, quat, vel, omega, angle, rate)
+            start(self._settings, self._state, row)
             return None
         if self._row % STRIDE == 0:
             self._draws = self._rng.standard_normal(IMU_DRAWS)
-        done = advance(
-            self._settings, self._state, self._row, quat, vel, omega, angle, rate, torque, self._draws,
-            self._imu, self._joints,
-        )  # fmt: skip
+        done = advance(self._settings, self._state, self._row, row, self._draws, self._imu, self._joints)
         if not done:
             return None
-        count = q.size
-        return SensorSample(
-            t=self._row * PHYSICS_DT,
-            gyro=self._imu[:3].copy(),
-            accel=self._imu[3:].copy(),
-            q=self._joints[:count].copy(),
-            dq=self._joints[count : 2 * count].copy(),
-            q_des=q_des + self._settings.offset,
-            tau=self._joints[2 * count :].copy(),
-        )
+        angle, rate, torque = self._joints.reshape(3, -1).copy()
+        gyro, accel = self._imu.reshape(2, 3).copy()
+        return Sample(self._row * PHYSICS_DT, gyro, accel, angle, rate, q_des + self._settings.offset, torque)
 
 
 def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Generator, source: str = "") -> Log:
-    """What the sensors report during an episode, with the truth of the base on the same clock.
+    """What the sensors report during an episode, with the ground truth of the base on the same clock.
 
     Args:
-        raw: exact truth, one row a millisecond.
-        robot: the robot as described, which is what an estimator believes.
+        raw: ground truth, one row a millisecond.
+        robot: the robot as described, which is the estimator's model.
         config: the errors of the sensors.
         rng: draws all noise; the same state gives the same bytes.
         source: one line on where the data come from.
@@ -164,25 +127,19 @@ def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Ge
     draws = rng.standard_normal((samples, IMU_DRAWS))
     count = robot.num_joints
     imu, joints = np.empty((samples, 6)), np.empty((samples, 3 * count))
-    rows = slice(0, 1 + samples * STRIDE)
-    given = (raw.quat_wb_wxyz, raw.vel_w, raw.omega_b, raw.q, raw.dq, raw.tau)
-    quat, vel, omega, q, dq, tau = (np.array(x[rows]) for x in given)
-    advance_all(settings, state, quat, vel, omega, q, dq, tau, draws, imu, joints)
+    rows = truth_rows(raw.quat_wb_wxyz, raw.vel_w, raw.omega_b, raw.q, raw.dq, raw.tau)
+    advance_all(settings, state, rows[: 1 + samples * STRIDE], draws, imu, joints)
     at = slice(STRIDE, 1 + samples * STRIDE, STRIDE)
+    exact = ("t", "contact", "pos_w", "quat_wb_wxyz", "vel_w", "foot_vel_w")
     return Log(
-        t=raw.t[at],
+        **{name: getattr(raw, name)[at] for name in exact},
         gyro=imu[:, :3],
         accel=imu[:, 3:],
         q=joints[:, :count],
         dq=joints[:, count : 2 * count],
         q_des=raw.q_des[at] + settings.offset,
         tau=joints[:, 2 * count :],
-        contact=raw.contact[at],
         foot_force=np.maximum(raw.foot_force_w[at, :, 2], 0.0) if config.foot_force else None,
-        pos_w=raw.pos_w[at],
-        quat_wb_wxyz=raw.quat_wb_wxyz[at],
-        vel_w=raw.vel_w[at],
-        foot_vel_w=raw.foot_vel_w[at],
         robot=robot.name,
         leg_names=robot.leg_names,
         joint_names=robot.joint_names,
@@ -190,20 +147,21 @@ def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Ge
     )
 
 
-def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tuple[Settings, State]:
+def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tuple[SensorSettings, SensorState]:
     imu, joints, count = config.imu, config.joints, robot.num_joints
     if joints.offset and len(joints.offset) != count:
         raise GaitError(f"sensor offsets are {len(joints.offset)} numbers but {robot.name} has {count} joints")
-    if min(imu.delay, joints.delay) < 0:
+    if joints.delay < 0:
         raise GaitError("a sensor delay must be zero or more samples")
-    R_bi = lie.rotation_from_quat(robot.imu_quat_wxyz.copy())
+    R_bi = rotation_from_quat(robot.imu_quat_wxyz)
     # Everything constant is drawn before the first sample, so that streaming and whole episodes draw alike.
     bias = rng.standard_normal((2, 3)) * np.array([[imu.gyro_bias], [imu.accel_bias]])
+    bias += np.array([imu.gyro_offset, imu.accel_offset])
     gain = 1.0 + joints.torque_gain * rng.standard_normal(count)
     smoothing = 1.0 - math.exp(-2.0 * math.pi * joints.velocity_cutoff * PHYSICS_DT)
-    settings = Settings(
+    settings = SensorSettings(
         lever=robot.imu_position.copy(),
-        R_bs=R_bi @ lie.so3_exp(np.array(imu.mounting)),
+        R_bs=R_bi @ so3_exp(np.array(imu.mounting)),
         noise=np.array([imu.gyro_noise, imu.accel_noise]) / math.sqrt(SAMPLE_DT),
         walk=np.array([imu.gyro_walk, imu.accel_walk]) * math.sqrt(SAMPLE_DT),
         limit=np.array([imu.gyro_range, imu.accel_range]),
@@ -216,7 +174,7 @@ def _prepare(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> tu
         imu_delay=imu.delay,
         joint_delay=joints.delay,
     )
-    state = State(
+    state = SensorState(
         R=np.eye(3),
         v=np.zeros(3),
         bias=bias,

@@ -52,7 +52,7 @@ class EpisodeConfig:
     joint_damping: float = 1.0
     """Viscous friction of the joints relative to the published one."""
     link_scale: tuple[tuple[float, float, float], ...] | None = None
-    """True lengths of the hip, thigh and calf links of each leg relative to what the controller believes."""
+    """True lengths of the hip, thigh and calf links of each leg relative to the controller's model."""
     kp: float = 40.0
     """Position gain of the joint PD, in N m/rad."""
     kd: float = 1.0
@@ -60,7 +60,7 @@ class EpisodeConfig:
     control_rate: int = 250
     """Joint targets a second, 50 to 500; one target is held until the next."""
     commands: tuple[Command, ...] = (Command(vx=0.5),)
-    """What the robot is told, sorted by start time, the first at 0 s."""
+    """Velocity commands, sorted by start time, the first at 0 s."""
     pushes: tuple[Push, ...] = ()
     """Forces on the base."""
     feedback: str = "truth"

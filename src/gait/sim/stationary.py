@@ -1,7 +1,7 @@
 """Near-stationary rollouts: the robot follows random joint targets instead of walking.
 
-It lies, stands up, shifts its weight, wriggles and lies down again, so that an estimator learns what standing still
-feels like under any joint target.
+It lies, stands up, shifts its weight, wriggles and lies down again, so that an estimator learns that the base
+is at rest under any joint target.
 """
 
 from __future__ import annotations
@@ -10,32 +10,48 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Robot
-from gait.robot.kinematics import leg_ik
 from gait.sim.commands import Command
-from gait.sim.gaits import STATIONARY
+from gait.sim.leg_kernels import forward, inverse
 from gait.sim.proportions import Proportions
-
-__all__ = ["STATIONARY", "RandomTargets"]
 
 _LYING = (0.0, 1.35, -2.70)
 
 
-class RandomTargets:
-    """Glides from one random posture to the next; the same interface as the walking controller."""
+class LegMotion:
+    """A way to move the legs other than walking; the same interface as the walking controller."""
 
     gait_id = -1
+    """Commanded gait, for the record; -1 where there is none."""
 
-    def __init__(self, robot: Robot, kp: float, period: float, rng: np.random.Generator) -> None:
+    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
         self.robot, self.period = robot, period
+        self._kp, self._kd, self._rng = kp, kd, rng
         self.wanted = np.zeros(3)
-        self._rng, self._kp = rng, kp
-        self._from = self._to = robot.q_stand.copy()
-        self._weight_from = self._weight_to = 0.0
-        self._passed, self._glide, self._hold = 0.0, 0.5, 0.5
-        self._noise, self._size = 0.0, Proportions.of(robot).length
+        """Commanded velocities, for the record."""
+        self._size = Proportions.of(robot).length
 
     def command(self, command: Command) -> None:
-        """Nothing to follow: stationary robots take no velocity commands."""
+        """Nothing to follow."""
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period."""
+        raise NotImplementedError
+
+    def _carrying(self, pose: Array, share: float) -> Array:
+        """Targets for a posture (J,) whose feet carry a share of the robot's weight, all alike."""
+        _, jac = forward(self.robot, pose)
+        torque = (jac[:, 2, :] * -(self.robot.mass * 9.81 / self.robot.num_legs)).ravel()
+        return pose + share * torque / self._kp
+
+
+class RandomTargets(LegMotion):
+    """Glides from one random posture to the next."""
+
+    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
+        super().__init__(robot, kp, kd, period, rng)
+        self._from = self._to = robot.q_stand.copy()
+        self._weight_from = self._weight_to = self._noise = 0.0
+        self._passed, self._glide, self._hold = 0.0, 0.5, 0.5
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
         """Joint targets (L, 3) for the coming control period."""
@@ -44,16 +60,10 @@ class RandomTargets:
             self._choose()
         s = min(self._passed / self._glide, 1.0)
         s = s * s * (3.0 - 2.0 * s)
-        pose = self._from + s * (self._to - self._from)
         weight = self._weight_from + s * (self._weight_to - self._weight_from)
-        target = pose + weight * self._static_torque(pose) / self._kp
+        target = self._carrying(self._from + s * (self._to - self._from), weight)
         target += self._noise * self._rng.normal(size=target.shape)
-        return np.ascontiguousarray(target.reshape(-1, 3))
-
-    def _static_torque(self, pose: Array) -> Array:
-        """Joint torques that carry the robot's weight, shared evenly by its feet."""
-        jac = self.robot.jacobian(pose)
-        return (jac[:, 2, :] * -(self.robot.mass * 9.81 / self.robot.num_legs)).ravel()
+        return target.reshape(-1, 3)
 
     def _choose(self) -> None:
         rng = self._rng
@@ -65,21 +75,20 @@ class RandomTargets:
             self._to = np.clip(self._to + 0.15 * rng.normal(size=12), self.robot.q_lower, self.robot.q_upper)
         else:
             lean = 1.0 if kind == "shift" else 0.2
-            self._to = self._posture(
-                self._size * rng.uniform(0.18, 0.32), lean * rng.uniform(-1, 1, 2), lean * rng.uniform(-1, 1, 3)
-            )
-            self._weight_to = rng.uniform(0.6, 1.0)
+            self._to, self._weight_to = self._stance((0.18, 0.32), lean), rng.uniform(0.6, 1.0)
         self._passed, self._glide, self._hold = 0.0, rng.uniform(0.6, 2.0), rng.uniform(0.1, 2.0)
-        self._noise = rng.choice([0.0, 0.0, 0.002, 0.01])
+        self._noise = float(rng.choice([0.0, 0.0, 0.002, 0.01]))
 
-    def _posture(self, height: float, shift: Array, tilt: Array) -> Array:
-        """Joints that hold the base at a height, shifted by up to 4 cm on a Go1 and tilted by up to 0.15 rad."""
-        robot = self.robot
-        feet = robot.offsets[:, 0] + robot.offsets[:, 1]
-        (x, y, z), shift = 0.15 * tilt, self._size * shift
+    def _stance(self, height: tuple[float, float], lean: float) -> Array:
+        """Joints with the feet below the hips and the base at a height, leaning a little or, above 1, much.
+
+        On a Go1 a lean of 1 shifts the base by up to 4 cm and tilts it by up to 0.15 rad.
+        """
+        rng, robot = self._rng, self.robot
+        level = self._size * rng.uniform(*height)
+        shift = self._size * (min(lean, 1.0) * rng.uniform(-1, 1, 2))
+        x, y, z = 0.15 * (lean * rng.uniform(-1, 1, 3))
         R = np.array([[1, -z, y], [z, 1, -x], [-y, x, 1]])
-        q = np.empty((robot.num_legs, 3))
-        for leg in range(robot.num_legs):
-            place = np.array([feet[leg, 0] + 0.04 * shift[0], feet[leg, 1] + 0.03 * shift[1], -height])
-            leg_ik(robot.offsets, robot.signs, robot.knee_sign, leg, np.ascontiguousarray(R @ place), q[leg])
-        return np.clip(q.ravel(), robot.q_lower, robot.q_upper)
+        hips = robot.offsets[:, 0] + robot.offsets[:, 1]
+        feet = [R @ np.array([hip[0] + 0.04 * shift[0], hip[1] + 0.03 * shift[1], -level]) for hip in hips]
+        return np.clip(inverse(robot, np.array(feet)).ravel(), robot.q_lower, robot.q_upper)

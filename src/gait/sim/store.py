@@ -1,7 +1,7 @@
 """A collection on disk: one Log file an episode, an index of them, and the settings that made them.
 
     collection.json     the settings; a folder holds one collection
-    index.jsonl         one JSON object a line and episode, in order once the collection is complete
+    index.jsonl         one JSON object a line and episode, in order
     episode_00000.npz   a Log
     episode_00000.yaml  the robot of that episode, where every one has its own
 
@@ -52,20 +52,14 @@ class Store:
             _compare(folder, present, wanted)
         elif (folder / INDEX).exists():
             raise GaitError(f"{folder} has an {INDEX} but no {SETTINGS}: choose another folder")
-        self.rows: dict[int, dict[str, Any]] = {}
-        """The finished episodes by number."""
         listed = read_index(folder, missing_ok=True)
-        for row in listed:
-            if _is_whole(folder, row):
-                self.rows[int(row["episode"])] = row
-        try:
-            if len(self.rows) < len(listed):
-                # Whoever reads the index meanwhile must not be sent to a file that is lost or damaged.
-                self._rewrite()
-            if present != wanted:
-                _write_text(folder / SETTINGS, json.dumps(wanted, indent=2) + "\n")
-        except OSError as error:
-            raise GaitError(f"cannot write to {folder}: {_reason(error)}") from None
+        self.rows = {int(row["episode"]): row for row in listed if _is_whole(folder, row)}
+        """The finished episodes by number."""
+        if len(self.rows) < len(listed):
+            # Whoever reads the index meanwhile must not be sent to a file that is lost or damaged.
+            self._write(self.rows)
+        if present != wanted:
+            _write_text(folder / SETTINGS, json.dumps(wanted, indent=2) + "\n")
 
     def path(self, episode: int) -> Path:
         """Where the Log of an episode goes."""
@@ -73,32 +67,13 @@ class Store:
 
     def add(self, row: dict[str, Any]) -> None:
         """Enter an episode whose file is written."""
-        index = self.folder / INDEX
-        line = json.dumps(row) + "\n"
-        try:
-            # A line that a crash cut off must not swallow this one.
-            if index.exists() and not _ends_with_newline(index):
-                self._rewrite()
-            size = index.stat().st_size if index.exists() else 0
-            try:
-                with index.open("a", encoding="utf-8") as file:
-                    file.write(line)
-            except OSError:
-                with index.open("r+b") as file:
-                    file.truncate(size)
-                raise
-        except OSError as error:
-            raise GaitError(f"cannot write {index}: {_reason(error)}") from None
-        self.rows[int(row["episode"])] = row
+        rows = {**self.rows, int(row["episode"]): row}
+        self._write(rows)
+        self.rows = rows
 
-    def finish(self) -> None:
-        """Put the index in order, so that it does not tell how the work was shared."""
-        self._rewrite()
-
-    def _rewrite(self) -> None:
-        text = "".join(json.dumps(self.rows[number]) + "\n" for number in sorted(self.rows))
-        if not (self.folder / INDEX).exists() or (self.folder / INDEX).read_text(encoding="utf-8") != text:
-            _write_text(self.folder / INDEX, text)
+    def _write(self, rows: Mapping[int, Mapping[str, Any]]) -> None:
+        # In order of the episodes, so that it does not tell how the work was shared.
+        _write_text(self.folder / INDEX, "".join(json.dumps(rows[number]) + "\n" for number in sorted(rows)))
 
     def sweep(self) -> None:
         """Remove what a process that was stopped was in the middle of writing."""
@@ -215,15 +190,6 @@ def _compare(folder: Path, present: Mapping[str, Any], wanted: Mapping[str, Any]
             f"{folder} holds a collection with {key} = {old}, not {new}:"
             " choose another folder, or repeat its settings to go on with it"
         )
-
-
-def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(0, 2)
-        if file.tell() == 0:
-            return True
-        file.seek(-1, 2)
-        return file.read(1) == b"\n"
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from gait.errors import GaitError
+from gait.sim.physics import mujoco
 
 CIRCLE_RADIUS = 1.0
 """Radius in metres of the circle that is walked on `circular`; its centre lies at y = +radius from the start."""
@@ -46,6 +47,7 @@ class Terrain:
     """Whether things lie about that can move."""
 
 
+_PLANE, _BOX, _ELLIPSOID = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_ELLIPSOID
 # Torsional and rolling friction in metres: a contact patch of a few millimetres under a 23 mm rubber ball.
 _TORSION, _ROLLING = 0.004, 0.0002
 SOLIMP = (0.95, 0.99, 0.001, 0.5, 2.0)
@@ -62,30 +64,15 @@ def ground_geom(
 ) -> Any:
     """Add a geom that feet walk on; its contact parameters win over those of the robot."""
     mu = surface.friction if friction is None else friction
-    return parent.add_geom(
-        friction=[mu, *spin],
-        condim=condim,
-        contype=1,
-        conaffinity=1,
-        solref=list(surface.solref),
-        solimp=list(SOLIMP),
-        priority=1,
-        **geom,
-    )
+    contact = {"solref": list(surface.solref), "solimp": list(SOLIMP), "condim": condim, "priority": 1}
+    return parent.add_geom(friction=[mu, *spin], contype=1, conaffinity=1, **contact, **geom)
 
 
-def _plane(spec: Any, surface: Surface, material: str) -> None:
-    ground_geom(
-        spec.worldbody, surface, name="floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material=material
-    )
+def _flat(spec: Any, surface: Surface, rng: np.random.Generator, material: str = "grid") -> None:
+    ground_geom(spec.worldbody, surface, name="floor", type=_PLANE, size=[0, 0, 1], material=material)
 
 
-def _flat(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
-    _plane(spec, surface, "grid")
-
-
-def _slippery(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
-    _plane(spec, surface, "plate")
+_slippery = partial(_flat, material="plate")
 
 
 def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
@@ -102,19 +89,11 @@ def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
         half = rng.uniform([0.010, 0.010, 0.006], [0.025, 0.025, 0.014])
         # Along the two tracks that the feet of a walking robot follow.
         place = (rng.uniform(0.35, 3.2), rng.choice([-0.13, 0.13]) + 0.07 * rng.normal(), half[2])
-        loose(
-            f"pebble{i}",
-            half,
-            mujoco.mjtGeom.mjGEOM_ELLIPSOID,
-            place,
-            rng.uniform(0, 6.28),
-            2500.0,
-            [0.5, 0.5, 0.45, 1],
-        )
+        loose(f"pebble{i}", half, _ELLIPSOID, place, rng.uniform(0, 6.28), 2500.0, [0.5, 0.5, 0.45, 1])
     for i in range(10):
         half = np.array([rng.uniform(0.10, 0.25), rng.uniform(0.03, 0.06), rng.uniform(0.004, 0.009)])
         place = (0.5 + 0.27 * i, rng.uniform(-0.2, 0.2), half[2] + 0.03)
-        loose(f"plank{i}", half, mujoco.mjtGeom.mjGEOM_BOX, place, rng.uniform(0, 6.28), 600.0, [0.6, 0.45, 0.25, 1])
+        loose(f"plank{i}", half, _BOX, place, rng.uniform(0, 6.28), 600.0, [0.6, 0.45, 0.25, 1])
 
 
 def _circular(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
@@ -123,16 +102,8 @@ def _circular(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
         ("rubber", -1.0, surface.friction, "grid"),
         ("plate", 1.0, surface.slippery_friction, "plate"),
     ):
-        ground_geom(
-            spec.worldbody,
-            surface,
-            friction=mu,
-            name=name,
-            type=mujoco.mjtGeom.mjGEOM_BOX,
-            size=[25, 25, 0.5],
-            pos=[side * 25, 0, -0.5],
-            material=material,
-        )
+        box = {"type": _BOX, "size": [25, 25, 0.5], "pos": [side * 25, 0, -0.5], "material": material}
+        ground_geom(spec.worldbody, surface, friction=mu, name=name, **box)
 
 
 def _rough(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
@@ -148,15 +119,8 @@ def _rough(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
     heights = 0.5 + (heights - 0.5) * blend
     field = spec.add_hfield(name="rough", nrow=cells, ncol=cells, size=[half, half, top, 0.1])
     field.userdata = heights.ravel()
-    ground_geom(
-        spec.worldbody,
-        surface,
-        name="floor",
-        type=mujoco.mjtGeom.mjGEOM_HFIELD,
-        hfieldname="rough",
-        pos=[0, 0, -0.5 * top],
-        material="grid",
-    )
+    floor = {"type": mujoco.mjtGeom.mjGEOM_HFIELD, "hfieldname": "rough", "pos": [0, 0, -0.5 * top]}
+    ground_geom(spec.worldbody, surface, name="floor", material="grid", **floor)
 
 
 def _slope(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
@@ -165,16 +129,9 @@ def _slope(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
     length, thick = 40.0, 1.0
     c, s = np.cos(SLOPE_ANGLE), np.sin(SLOPE_ANGLE)
     centre = np.array([0.6, 0.0, 0.0]) + length / 2 * np.array([c, 0, s]) - thick / 2 * np.array([-s, 0, c])
-    ground_geom(
-        spec.worldbody,
-        surface,
-        name="ramp",
-        type=mujoco.mjtGeom.mjGEOM_BOX,
-        size=[length / 2, 20, thick / 2],
-        pos=list(centre),
-        quat=[np.cos(SLOPE_ANGLE / 2), 0, -np.sin(SLOPE_ANGLE / 2), 0],
-        material="grid",
-    )
+    turn = [np.cos(SLOPE_ANGLE / 2), 0, -np.sin(SLOPE_ANGLE / 2), 0]
+    box = {"type": _BOX, "size": [length / 2, 20, thick / 2], "pos": list(centre), "quat": turn, "material": "grid"}
+    ground_geom(spec.worldbody, surface, name="ramp", **box)
 
 
 TERRAINS: dict[str, Terrain] = {

@@ -8,7 +8,7 @@ along with mass and length, so that every one of them can walk.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from gait import robot as robots
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robot import Robot
+from gait.sim.leg_kernels import forward
 from gait.sim.proportions import Proportions
 
 
@@ -113,7 +114,7 @@ def varied(tree: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
 
 def _stand(old: Robot, new: Robot) -> Array:
     """Angles of a leg that put the foot where the old robot has it, in proportion."""
-    hip_to_foot = old.feet(old.q_stand)[0] - old.offsets[0, 0] - old.offsets[0, 1]
+    hip_to_foot = forward(old, old.q_stand)[0][0] - old.offsets[0, 0] - old.offsets[0, 1]
     scale = np.linalg.norm(new.offsets[0, 2:], axis=1).sum() / np.linalg.norm(old.offsets[0, 2:], axis=1).sum()
     q = new.inverse(new.leg_names[0], new.offsets[0, 0] + new.offsets[0, 1] + scale * hip_to_foot)
     return np.clip(q, new.q_lower[:3], new.q_upper[:3])
@@ -155,10 +156,9 @@ def description(name_or_path: str) -> dict[str, Any]:
     return tree
 
 
-def description_text(tree: Mapping[str, Any], comment: Sequence[str] = ()) -> str:
-    """The text of a YAML file with this description."""
-    lines = "".join(f"# {line}\n" for line in comment)
-    return lines + yaml.safe_dump(dict(tree), sort_keys=False, default_flow_style=None, width=120)
+def description_text(tree: Mapping[str, Any], comment: str) -> str:
+    """The text of a YAML file with this description, below a comment."""
+    return f"# {comment}\n" + yaml.safe_dump(dict(tree), sort_keys=False, default_flow_style=None, width=120)
 
 
 @lru_cache(maxsize=8)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
-import mujoco
 import numpy as np
 
-from gait.arrays import BoolArray
 from gait.errors import GaitError
-from gait.filters import BASELINES, ContactAidedFilter
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.sim.commands import Command, CommandRanges
 from gait.sim.episode import EpisodeConfig, RandomRanges, RawEpisode, Simulation, randomise, robot_of, run_episode
 from gait.sim.gaits import gait_of
+from gait.sim.mismatch import sensors_of
+from gait.sim.physics import mujoco
 from gait.sim.sensors import sense
 from gait.sim.terrain import CIRCLE_RADIUS
-from gait.sim.twin import sensors_of
 
 WALKING_GAITS = ("trot", "bound", "pace", "pronk")
 """The gaits that `walking_report` measures by default."""
@@ -47,8 +45,6 @@ class WalkFigures:
     """Share of the samples that the contact estimator calls contact in which the foot moves faster than 0.5 m/s."""
     peak_load: float
     """Highest sum of the vertical foot forces, in body weights."""
-    seconds: float
-    """Simulated, settling included."""
 
 
 def walk_config(gait: str, seed: int, seconds: float, terrain: str = "flat") -> EpisodeConfig:
@@ -85,7 +81,6 @@ def figures(episode: RawEpisode) -> WalkFigures:
         slip_share=float((speed[contact] > 0.1).mean()) if contact.any() else float("nan"),
         slip_event_share=_slip_event_share(episode),
         peak_load=float(weight.max() / weight.mean()),
-        seconds=float(episode.t[-1]) + episode.config.settle,
     )
 
 
@@ -116,13 +111,7 @@ def walking_report(
     rows: list[Row] = []
     studies = [(gait, "flat") for gait in gaits]
     if not quick and "trot" in gaits:
-        studies += [
-            ("trot", "slippery"),
-            ("trot", "circular"),
-            ("trot", "rough"),
-            ("trot", "slope"),
-            ("trot", "debris"),
-        ]
+        studies += [("trot", terrain) for terrain in ("slippery", "circular", "rough", "slope", "debris")]
     for gait, terrain in studies:
         # Debris costs ten times as much: every pebble is a body of its own.
         count, length = (max(seeds // 4, 1), min(seconds, 10.0)) if terrain == "debris" else (seeds, seconds)
@@ -145,37 +134,30 @@ def speed_report(seconds: float = 10.0) -> list[Row]:
     run_episode(config, 0)
     spent = time.process_time() - started
     simulated = config.seconds + config.settle
-    physics, planning, rest = _shares(config)
-    whole = physics + planning + rest
+    shares = _shares(config)
     return [
-        Row("physics_share", physics / whole, "-"),
-        Row("planner_share", planning / whole, "-"),
-        Row("rest_share", rest / whole, "-"),
+        *(Row(f"{name}_share", share / sum(shares.values()), "-") for name, share in shares.items()),
         Row("realtime_factor_per_core", simulated / spent, "-"),
     ]
 
 
 def _rows(name: str, results: Sequence[WalkFigures]) -> list[Row]:
-    def mean(field: str) -> float:
-        values = np.array([getattr(result, field) for result in results], dtype=np.float64)
-        return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
-
-    return [
-        Row(f"{name}.falls", mean("fell"), "-"),
-        Row(f"{name}.pair_agreement", mean("pair_agreement"), "-"),
-        Row(f"{name}.speed_ratio", mean("speed_ratio"), "-"),
-        Row(f"{name}.flight_share", mean("flight_share"), "-"),
-        Row(f"{name}.slip_share", mean("slip_share"), "-"),
-        Row(f"{name}.slip_event_share", mean("slip_event_share"), "-"),
-        Row(f"{name}.peak_load", mean("peak_load"), "body weights"),
-    ]
+    rows = []
+    for field in fields(WalkFigures):
+        values = np.array([getattr(result, field.name) for result in results], dtype=np.float64)
+        mean = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+        figure = "falls" if field.name == "fell" else field.name
+        rows.append(Row(f"{name}.{figure}", mean, "body weights" if figure == "peak_load" else "-"))
+    return rows
 
 
 def _slip_event_share(episode: RawEpisode) -> float:
     """With exact sensors and contacts from joint torque, as the baseline `iekf` tells them."""
+    from gait.estimator import Estimator
+
     robot = robot_of(episode.config.robot, episode.config.variant)
     log = sense(episode, robot, sensors_of("exact"), np.random.default_rng(0))
-    _, called = ContactAidedFilter(robot, BASELINES["iekf"]).run_with_contacts(log)
+    called = np.asarray(Estimator.load(robot, "iekf").run_with_details(log)[1].contact)
     speed = np.linalg.norm(log.need("foot_vel_w"), axis=2)
     return float((speed[called] > 0.5).mean()) if called.any() else float("nan")
 
@@ -183,23 +165,19 @@ def _slip_event_share(episode: RawEpisode) -> float:
 def _speed_ratio(episode: RawEpisode) -> float:
     w, x, y, z = episode.quat_wb_wxyz.T
     yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-    forward = np.cos(yaw) * episode.vel_w[:, 0] + np.sin(yaw) * episode.vel_w[:, 1]
-    left = -np.sin(yaw) * episode.vel_w[:, 0] + np.cos(yaw) * episode.vel_w[:, 1]
-    asked = np.hypot(episode.command[:, 0], episode.command[:, 1])
-    counts = _settled(episode) & (asked > 0.0)
-    along = (forward * episode.command[:, 0] + left * episode.command[:, 1])[counts] / asked[counts]
+    # As complex numbers: turning into the heading frame is a product.
+    velocity = (episode.vel_w[:, 0] + 1j * episode.vel_w[:, 1]) * np.exp(-1j * yaw)
+    command = episode.command[:, 0] + 1j * episode.command[:, 1]
+    asked = np.abs(command)
+    counts = asked > 0.0
+    for later in episode.config.commands[1:]:
+        # The first command has had the settling time already.
+        counts &= ~((episode.t >= later.start) & (episode.t < later.start + _SETTLED))
+    along = (velocity * command.conj()).real[counts] / asked[counts]
     return float(along.sum() / asked[counts].sum()) if counts.any() else float("nan")
 
 
-def _settled(episode: RawEpisode) -> BoolArray:
-    """Which samples lie well after a change of command; the first command has had the settling time already."""
-    settled: BoolArray = np.ones(len(episode.t), dtype=np.bool_)
-    for command in episode.config.commands[1:]:
-        settled &= ~((episode.t >= command.start) & (episode.t < command.start + _SETTLED))
-    return settled
-
-
-def _shares(config: EpisodeConfig) -> tuple[float, float, float]:
+def _shares(config: EpisodeConfig) -> dict[str, float]:
     """Seconds spent in physics, in the force planner and elsewhere over an episode, by timing every call."""
     begun = time.perf_counter()
     simulation = Simulation(config, 0)
@@ -221,5 +199,4 @@ def _shares(config: EpisodeConfig) -> tuple[float, float, float]:
     while not simulation.done:
         simulation.step()
     simulation.episode()
-    physics, planner_time = spent["physics"], spent["planner"]
-    return physics, planner_time, time.perf_counter() - begun - physics - planner_time
+    return {**spent, "rest": time.perf_counter() - begun - sum(spent.values())}

@@ -1,4 +1,4 @@
-"""Worker processes that leave Ctrl-C to their parent, stop when it says so, and do not outlive it."""
+"""Worker processes that leave Ctrl-C to their parent, stop when it does, and do not outlive it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def worker_pool(count: int) -> Iterator[ProcessPoolExecutor]:
 def hold_ctrl_c() -> Iterator[None]:
     """Let Ctrl-C wait until the end of the block; processes that are started in it never hear of it.
 
-    A process needs a second or more to set up its own handler, and would tell a long story if it were stopped by then.
+    A process needs a second or more to set up its own handler, and interrupted before it would print a traceback.
     """
     heard = False
 

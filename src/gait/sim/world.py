@@ -10,43 +10,22 @@ patch of a few millimetres.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from gait.arrays import Array
-from gait.robot import Link, Robot
-from gait.sim.terrain import PLATE_FRICTION, Surface, find_terrain
+from gait.robot import Link, Robot, combined
+from gait.sim.leg_kernels import forward
+from gait.sim.physics import mujoco
+from gait.sim.settings import EpisodeConfig
+from gait.sim.terrain import Surface, find_terrain
 
 TIMESTEP = 0.001
 """Seconds of one physics step."""
 CONTACT_TIME = 0.0048
 """Time constant of the ground contact in seconds at stiffness 1."""
-
-
-@dataclass(frozen=True)
-class Build:
-    """How the physical robot and its ground differ from the nominal ones."""
-
-    terrain: str = "flat"
-    friction: float = 0.7
-    slippery_friction: float = PLATE_FRICTION
-    restitution: float = 0.1
-    """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""
-    stiffness: float = 1.0
-    """Contact stiffness relative to the usual."""
-    payload_mass: float = 0.0
-    """Kilograms added to the base."""
-    payload_position: tuple[float, float, float] = (0.0, 0.0, 0.08)
-    """Where the payload sits in the base frame."""
-    com_shift: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Shift of the base's own centre of mass in metres."""
-    joint_friction: float = 1.0
-    """Dry friction of the joints relative to the published one."""
-    joint_damping: float = 1.0
-    """Viscous friction of the joints relative to the published one."""
 
 
 def scaled_robot(robot: Robot, link_scale: Array) -> Robot:
@@ -73,8 +52,9 @@ def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
     return CONTACT_TIME / (ratio * float(np.sqrt(stiffness))), ratio
 
 
-def build_spec(robot: Robot, build: Build, rng: np.random.Generator) -> Any:
-    """The world as an MjSpec: terrain, robot, motors and the contact sensors of feet and body."""
+def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator) -> Any:
+    """The world of an episode as an MjSpec: terrain, robot, motors and the contact sensors of feet and body."""
+    terrain = find_terrain(config.terrain)
     spec = mujoco.MjSpec()
     spec.modelname = robot.name
     spec.option.timestep = TIMESTEP
@@ -82,7 +62,7 @@ def build_spec(robot: Robot, build: Build, rng: np.random.Generator) -> Any:
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
     spec.option.impratio = 20.0
     spec.option.iterations = 20
-    if find_terrain(build.terrain).loose:
+    if terrain.loose:
         # What lies still sleeps until something touches it.
         spec.option.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
         spec.option.sleep_tolerance = 0.005
@@ -94,21 +74,22 @@ def build_spec(robot: Robot, build: Build, rng: np.random.Generator) -> Any:
     spec.compiler.autolimits = True
     spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 720
     _looks(spec)
-    surface = Surface(build.friction, build.slippery_friction, contact_solref(build.restitution, build.stiffness))
+    friction = terrain.friction if config.friction is None else config.friction
+    solref = contact_solref(config.restitution, config.contact_stiffness)
     # The robot comes first, so that its coordinates lead the state whatever lies around.
-    _add_robot(spec, robot, build)
-    find_terrain(build.terrain).build(spec, surface, rng)
+    _add_robot(spec, robot, config)
+    terrain.build(spec, Surface(friction, config.slippery_friction, solref), rng)
     return spec
 
 
-def build_model(robot: Robot, build: Build, rng: np.random.Generator | None = None) -> Any:
+def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
     """The compiled MuJoCo model. Random terrains draw from `rng`."""
-    return build_spec(robot, build, rng or np.random.default_rng(0)).compile()
+    return build_spec(robot, config, rng or np.random.default_rng(0)).compile()
 
 
 def stand_state(robot: Robot, height: float = 0.0) -> Array:
     """Generalised position (19,) of the robot standing on the plane z = `height`: base pose wxyz, then joints."""
-    feet = robot.feet(robot.q_stand)
+    feet, _ = forward(robot, robot.q_stand)
     drop = -float(feet[:, 2].mean()) + robot.foot_radius
     return np.concatenate([[0.0, 0.0, drop + height, 1.0, 0.0, 0.0, 0.0], robot.q_stand])
 
@@ -118,20 +99,12 @@ def _looks(spec: Any) -> None:
         ("grid", [0.24, 0.26, 0.28], [0.34, 0.36, 0.38]),
         ("plate", [0.55, 0.65, 0.75], [0.62, 0.72, 0.82]),
     ):
-        spec.add_texture(
-            name=name,
-            type=mujoco.mjtTexture.mjTEXTURE_2D,
-            builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
-            width=256,
-            height=256,
-            rgb1=dark,
-            rgb2=light,
-        )
+        kind, pattern = mujoco.mjtTexture.mjTEXTURE_2D, mujoco.mjtBuiltin.mjBUILTIN_CHECKER
+        spec.add_texture(name=name, type=kind, builtin=pattern, width=256, height=256, rgb1=dark, rgb2=light)
         material = spec.add_material(name=name, texrepeat=[2, 2], texuniform=True)
         material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
-    spec.worldbody.add_light(
-        pos=[0, 0, 4], dir=[0.2, 0.2, -1], type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, castshadow=True
-    )
+    sun = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
+    spec.worldbody.add_light(pos=[0, 0, 4], dir=[0.2, 0.2, -1], type=sun, castshadow=True)
 
 
 def _inertia(body: Any, link: Link) -> None:
@@ -147,88 +120,73 @@ def _shape(body: Any, **geom: Any) -> Any:
     return body.add_geom(contype=0, conaffinity=1, condim=4, **geom)
 
 
-def _loaded_base(robot: Robot, build: Build) -> Link:
+def _loaded_base(robot: Robot, config: EpisodeConfig) -> Link:
     """The base with its payload and shifted centre of mass as one rigid link."""
-    parts = [(robot.base.mass, robot.base.com + np.array(build.com_shift), robot.base.inertia)]
-    if build.payload_mass > 0.0:
+    links = [replace(robot.base, com=robot.base.com + np.array(config.com_shift))]
+    if config.payload_mass > 0.0:
         side = 0.12
-        box = build.payload_mass * side**2 / 6.0 * np.eye(3)
-        parts.append((build.payload_mass, np.array(build.payload_position), box))
-    mass = sum(part[0] for part in parts)
-    com = sum(part[0] * part[1] for part in parts) / mass
-    inertia = np.zeros((3, 3))
-    for m, c, own in parts:
-        arm = c - com
-        inertia += own + m * (arm @ arm * np.eye(3) - np.outer(arm, arm))
-    return Link(mass=mass, com=com, inertia=inertia)
+        box = config.payload_mass * side**2 / 6.0 * np.eye(3)
+        links.append(Link(config.payload_mass, np.array(config.payload_position), box))
+    return combined(links)
 
 
-def _add_robot(spec: Any, robot: Robot, build: Build) -> None:
+def _add_robot(spec: Any, robot: Robot, config: EpisodeConfig) -> None:
     shapes = robot.shapes
     base = spec.worldbody.add_body(name=robot.base_link, pos=[0, 0, 0.4])
     base.sleep = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
     base.add_freejoint(name="floating_base")
-    _inertia(base, _loaded_base(robot, build))
-    _shape(
-        base,
-        name=robot.base_link,
-        type=mujoco.mjtGeom.mjGEOM_BOX,
-        size=list(shapes.base / 2),
-        rgba=[0.75, 0.77, 0.8, 1],
-    )
+    _inertia(base, _loaded_base(robot, config))
+    box = {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": list(shapes.base / 2)}
+    _shape(base, name=robot.base_link, **box, rgba=[0.75, 0.77, 0.8, 1])
     base.add_site(name="imu", pos=list(robot.imu_position), quat=list(robot.imu_quat_wxyz))
-    _contact_sensor(spec, "base_contact", mujoco.mjtObj.mjOBJ_GEOM, robot.base_link, found_only=True)
-    capsule, joint = mujoco.mjtGeom.mjGEOM_CAPSULE, 0
+    _contact_sensor(spec, "base_contact", robot.base_link, mujoco.mjtConDataField.mjCONDATA_FOUND)
     for i, leg in enumerate(robot.leg_names):
         parent = base
-        tips = robot.offsets[i]
         for k, part in enumerate(("hip", "thigh", "calf")):
-            name = robot.joint_names[joint]
-            body = parent.add_body(name=f"{leg}_{part}", pos=list(tips[k]))
+            body = parent.add_body(name=f"{leg}_{part}", pos=list(robot.offsets[i, k]))
             _inertia(body, robot.links[i][k])
-            axis = [robot.signs[i, k], 0, 0] if k == 0 else [0, robot.signs[i, k], 0]
-            body.add_joint(
-                name=name,
-                type=mujoco.mjtJoint.mjJNT_HINGE,
-                axis=axis,
-                range=[robot.q_lower[joint], robot.q_upper[joint]],
-                damping=robot.damping[joint] * build.joint_damping,
-                frictionloss=robot.friction[joint] * build.joint_friction,
-                armature=robot.armature[joint],
-            )
-            motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
-            motor.set_to_motor()
-            motor.forcerange = [-robot.torque_limit[joint], robot.torque_limit[joint]]
-            motor.forcelimited = True
-            tip = list(tips[k + 1])
-            if part == "hip":
-                size = [shapes.hip_radius, 0.02, 0.0]
-                cylinder = mujoco.mjtGeom.mjGEOM_CYLINDER
-                _shape(body, type=cylinder, size=size, quat=[0.7071068, 0.7071068, 0, 0], rgba=[0.2, 0.2, 0.22, 1])
-            else:
-                radius = shapes.thigh_radius if part == "thigh" else shapes.calf_radius
-                ends = [0.0, 0.0, 0.0, *tip]
-                _shape(body, type=capsule, size=[radius, 0, 0], fromto=ends, rgba=[0.3, 0.32, 0.35, 1])
-            parent, joint = body, joint + 1
-        _shape(
-            parent,
-            name=f"{leg}_foot",
-            type=mujoco.mjtGeom.mjGEOM_SPHERE,
-            size=[robot.foot_radius, 0, 0],
-            pos=list(tips[3]),
-            rgba=[0.1, 0.1, 0.1, 1],
-        )
-        _contact_sensor(spec, f"{leg}_force", mujoco.mjtObj.mjOBJ_GEOM, f"{leg}_foot")
+            _joint(spec, body, robot, config, 3 * i + k)
+            _link_shape(body, robot, part, robot.offsets[i, k + 1])
+            parent = body
+        foot = {
+            "type": mujoco.mjtGeom.mjGEOM_SPHERE,
+            "size": [robot.foot_radius, 0, 0],
+            "pos": list(robot.offsets[i, 3]),
+        }
+        _shape(parent, name=f"{leg}_foot", **foot, rgba=[0.1, 0.1, 0.1, 1])
+        _contact_sensor(spec, f"{leg}_force", f"{leg}_foot", mujoco.mjtConDataField.mjCONDATA_FORCE)
 
 
-def _contact_sensor(spec: Any, name: str, kind: Any, target: str, found_only: bool = False) -> None:
-    """Net contact force in the world frame on a geom, or just whether it touches anything."""
-    found, force = 1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND), 1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE)
-    net = 3  # reduce the contacts to their net force, expressed in the world frame
-    spec.add_sensor(
+def _joint(spec: Any, body: Any, robot: Robot, config: EpisodeConfig, joint: int) -> None:
+    """One joint and its motor."""
+    name, sign, limit = robot.joint_names[joint], robot.signs.ravel()[joint], robot.torque_limit[joint]
+    body.add_joint(
         name=name,
-        type=mujoco.mjtSensor.mjSENS_CONTACT,
-        objtype=kind,
-        objname=target,
-        intprm=[found if found_only else force, net, 1],
+        type=mujoco.mjtJoint.mjJNT_HINGE,
+        axis=[sign, 0, 0] if joint % 3 == 0 else [0, sign, 0],
+        range=[robot.q_lower[joint], robot.q_upper[joint]],
+        damping=robot.damping[joint] * config.joint_damping,
+        frictionloss=robot.friction[joint] * config.joint_friction,
+        armature=robot.armature[joint],
     )
+    motor = spec.add_actuator(name=name, target=name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+    motor.set_to_motor()
+    motor.forcerange, motor.forcelimited = [-limit, limit], True
+
+
+def _link_shape(body: Any, robot: Robot, part: str, tip: Array) -> None:
+    """A cylinder for the hip, a capsule from joint to joint for the others."""
+    if part == "hip":
+        cylinder = {"type": mujoco.mjtGeom.mjGEOM_CYLINDER, "size": [robot.shapes.hip_radius, 0.02, 0.0]}
+        _shape(body, **cylinder, quat=[0.7071068, 0.7071068, 0, 0], rgba=[0.2, 0.2, 0.22, 1])
+        return
+    radius = robot.shapes.thigh_radius if part == "thigh" else robot.shapes.calf_radius
+    capsule = {"type": mujoco.mjtGeom.mjGEOM_CAPSULE, "size": [radius, 0, 0], "fromto": [0.0, 0.0, 0.0, *tip]}
+    _shape(body, **capsule, rgba=[0.3, 0.32, 0.35, 1])
+
+
+def _contact_sensor(spec: Any, name: str, geom: str, field: Any) -> None:
+    """Net contact force in the world frame on a geom, or just whether it touches anything."""
+    net = 3  # reduce the contacts to their net force, expressed in the world frame
+    kind, of = mujoco.mjtSensor.mjSENS_CONTACT, mujoco.mjtObj.mjOBJ_GEOM
+    spec.add_sensor(name=name, type=kind, objtype=of, objname=geom, intprm=[1 << int(field), net, 1])

@@ -15,7 +15,7 @@ from gait.nets.architecture import KINDS
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training. The defaults are the paper's protocol; docs/training.md says how the rest was decided."""
+    """A training. The defaults are the paper's protocol; docs/training.md gives the reasons for the rest."""
 
     network: str = "gait"
     """Which network: gait, gait-flat, nmn or gait-legs."""
@@ -23,7 +23,7 @@ class TrainConfig:
     """Whether the network reads the tracking error q_des - q; without it, it runs on logs that have no q_des. For
     gait-legs: whether it reads the ground's forces, which take joint torques or targets."""
     correction: bool = False
-    """gait-legs: whether it may shift what a leg measures; otherwise it only says how far to believe it."""
+    """gait-legs: whether it may correct the measurement of a leg; otherwise it predicts the covariance only."""
     position: bool = True
     """gait-legs: whether it sees where a foot is."""
     across_legs: bool = True
@@ -51,7 +51,7 @@ class TrainConfig:
     stationary_share: float = 0.1
     """Share of the fresh rollouts that stand nearly still; a data set brings its own."""
     airborne_share: float = 0.0
-    """Share of the fresh rollouts in which somebody has the robot in hand; the paper has none."""
+    """Share of the fresh rollouts in which the robot is carried; the paper has none."""
     robot: str = "go1"
     """Robot of fresh rollouts: a name or the path of a YAML file."""
     seed: int = 0
@@ -75,12 +75,12 @@ class TrainConfig:
     clip: float = 1.0
     """Longest gradient; a longer one is shortened to this."""
     mask: float = 0.2
-    """Probability that the encoder does not see a token, drawn anew for every step, slot and token."""
+    """Probability that the encoder does not see a token, drawn for every step, slot and token."""
     dead_leg: float = 0.0
     """Share of the sequences in which one leg is hidden from the encoder throughout, as if its encoders were broken;
     only `gait` has a token for each leg."""
     gyro_noise: float = 0.01
-    """Standard deviation of the white noise added to a gyro sample, rad/s, drawn anew in every batch."""
+    """Standard deviation of the white noise added to a gyro sample, rad/s, drawn in every batch."""
     accel_noise: float = 0.1
     """The same for the accelerometer, m/s^2."""
     gyro_bias: float = 0.0
@@ -128,7 +128,7 @@ class TrainConfig:
 
     @property
     def architecture(self) -> dict[str, Any]:
-        """What the configuration says about the network."""
+        """The network's part of the configuration."""
         values: dict[str, Any] = {"kind": self.network, "targets": self.targets}
         if self.network == "gait-legs":
             values |= {"correction": self.correction, "position": self.position}

@@ -6,17 +6,17 @@ needs no memory of its random numbers.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
 from gait.errors import GaitError
-from gait.nets.architecture import Architecture, LegsArchitecture
+from gait.nets.architecture import Architecture
 from gait.train.config import TrainConfig
-from gait.train.episodes import Episode, Float32, Subject, read_collection, read_episodes, read_leg_episodes
+from gait.train.episodes import Episode, Float32, Subject, read_collection, read_episodes
 
 SPLIT, BATCH, NOISE, MASK, VALIDATION, FAULTS, FILTER = range(7)
 """What a generator is for."""
@@ -27,41 +27,36 @@ def generator(config: TrainConfig, purpose: int, number: int = 0) -> np.random.G
     return np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(purpose, number)))
 
 
-class Batch(NamedTuple):
-    """Sequences of one iteration."""
+class SequenceSource:
+    """Gives the sequences of each iteration, and what else a training takes from its data."""
 
-    features: Float32
-    """(B, T, F)."""
-    velocity: Float32
-    """(B, T, 3)."""
-    contact: Float32
-    """(B, T, L)."""
+    config: TrainConfig
+    subject: Subject
+    """Whose recordings they are."""
+    validation: Sequence[Episode]
+    """Whole episodes that no batch touches, with a noisy IMU."""
+    training: Sequence[Episode]
+    """Episodes to take the normaliser from."""
+    data: Sequence[dict[str, Any]]
+    """What the sequences are, for the model file."""
 
-
-class Source(Protocol):
-    """Gives sequences."""
-
-    @property
-    def subject(self) -> Subject:
-        """Whose recordings they are."""
-
-    @property
-    def validation(self) -> Sequence[Episode]:
-        """Whole episodes that no batch touches, with a noisy IMU."""
-
-    @property
-    def training(self) -> Sequence[Episode]:
-        """Episodes to take the normaliser from."""
-
-    @property
-    def data(self) -> Sequence[dict[str, Any]]:
-        """What the sequences are, for the model file."""
-
-    def batch(self, iteration: int) -> Batch:
-        """The sequences of an iteration, with fresh noise on the IMU."""
+    def batch(self, iteration: int) -> Episode:
+        """The sequences of an iteration, stacked (B, T, ...), with fresh noise on the IMU."""
+        batch = self._clean(iteration)
+        rng = generator(self.config, NOISE, iteration)
+        return batch._replace(features=noisy(self.config, batch.features, rng))
 
     def close(self) -> None:
         """Let go of processes."""
+
+    def _clean(self, iteration: int) -> Episode:
+        """The sequences of an iteration without noise."""
+        raise NotImplementedError
+
+
+def stacked(episodes: Sequence[Episode]) -> Episode:
+    """Sequences of one length side by side (B, T, ...)."""
+    return Episode(*(np.stack(arrays) for arrays in zip(*episodes, strict=True)))
 
 
 def noisy(config: TrainConfig, features: Float32, rng: np.random.Generator) -> Float32:
@@ -83,57 +78,40 @@ def noisy_episodes(config: TrainConfig, episodes: Sequence[Episode]) -> list[Epi
     ]
 
 
-@dataclass
-class DataSet:
+class DataSet(SequenceSource):
     """Sequences cut at random from the episodes of one or more collections, split by episode."""
 
-    config: TrainConfig
-    subject: Subject
-    folders: list[list[Episode]]
-    """Training episodes by folder."""
-    validation: Sequence[Episode]
-    data: Sequence[dict[str, Any]]
-
-    @staticmethod
-    def open(config: TrainConfig, architecture: Architecture) -> DataSet:
+    def __init__(self, config: TrainConfig, architecture: Architecture) -> None:
         """Read the collections that the configuration names."""
-        paths, data = zip(*(read_collection(folder) for folder in config.data), strict=True)
+        self.config = config
+        paths, self.data = zip(*(read_collection(folder) for folder in config.data), strict=True)
         noise = max(config.gyro_noise, config.accel_noise) > 0.0
-        for folder, settings in zip(config.data, data, strict=True):
+        for folder, settings in zip(config.data, self.data, strict=True):
             if settings.get("sensors") != "exact" and noise:
                 raise GaitError(
                     f"the IMU in {folder} is noisy already, and always in the same way: collect with `--sensors exact`,"
                     " or set gyro_noise and accel_noise to 0"
                 )
-        if config.episodes:
-            paths = tuple(folder[: config.episodes] for folder in paths)
+        paths = tuple(folder[: config.episodes or None] for folder in paths)
         everything = [path for folder in paths for path in folder]
-        if isinstance(architecture, LegsArchitecture):
-            draws = [generator(config, FAULTS, i) if config.faults else None for i in range(len(everything))]
-            episodes, subject = read_leg_episodes(everything, architecture, draws)
-        else:
-            episodes, subject = read_episodes(everything, architecture)
-        folders, held, start = [], [], 0
-        for number, folder_paths in enumerate(paths):
-            mine = episodes[start : start + len(folder_paths)]
-            start += len(folder_paths)
-            train, rest = split(config, mine, number)
-            folders.append([episode for episode in train if len(episode.features) >= config.steps])
-            held.append(rest)
-            if not folders[-1]:
+        draws = [generator(config, FAULTS, i) if config.faults else None for i in range(len(everything))]
+        read, self.subject = read_episodes(everything, architecture, draws)
+        episodes = iter(read)
+        self.folders: list[list[Episode]] = []
+        """Training episodes by folder."""
+        held, per_folder = list[Episode](), math.ceil(config.validation_episodes / len(paths))
+        for number, folder in enumerate(paths):
+            train, rest = split(config, list(itertools.islice(episodes, len(folder))), number)
+            self.folders.append([episode for episode in train if len(episode.features) >= config.steps])
+            held += rest[:per_folder]
+            if not self.folders[-1]:
                 raise GaitError(
                     f"{config.data[number]} has no training episode of {config.steps} steps: collect longer ones"
                 )
-        per_folder = math.ceil(config.validation_episodes / len(held))
-        chosen = [episode for rest in held for episode in rest[:per_folder]]
-        return DataSet(config, subject, folders, noisy_episodes(config, chosen), data)
+        self.validation = noisy_episodes(config, held)
+        self.training = [episode for folder in self.folders for episode in folder]
 
-    @property
-    def training(self) -> Sequence[Episode]:
-        """All training episodes."""
-        return [episode for folder in self.folders for episode in folder]
-
-    def batch(self, iteration: int) -> Batch:
+    def _clean(self, iteration: int) -> Episode:
         """Random pieces of random episodes, the folders in turn."""
         rng = generator(self.config, BATCH, iteration)
         steps, pieces = self.config.steps, []
@@ -142,11 +120,7 @@ class DataSet:
             episode = folder[rng.integers(len(folder))]
             first = rng.integers(len(episode.features) - steps + 1)
             pieces.append(Episode(*(array[first : first + steps] for array in episode)))
-        batch = Batch(*(np.stack(arrays) for arrays in zip(*pieces, strict=True)))
-        return batch._replace(features=noisy(self.config, batch.features, generator(self.config, NOISE, iteration)))
-
-    def close(self) -> None:
-        """Nothing to let go of."""
+        return stacked(pieces)
 
 
 def split(config: TrainConfig, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[Episode]]:

@@ -1,4 +1,4 @@
-"""Episodes in the form training wants them: single precision, features and truth side by side."""
+"""Episodes in the form training wants them: single precision, features and ground truth side by side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GRAVITY = 9.81
 
 
 class Episode(NamedTuple):
-    """One recording."""
+    """One recording, or a batch of sequences with one more axis in front."""
 
     features: Float32
     """(N, F)."""
@@ -58,6 +58,26 @@ def episode_of(log: Log, architecture: Architecture) -> Episode:
     return _episode(log, features(log, architecture), log.vel_b)
 
 
+def leg_episode_of(
+    path: Path, log: Log, architecture: LegsArchitecture, faults: np.random.Generator | None
+) -> tuple[Episode, int]:
+    """The same with the features of legs, and the number of legs.
+
+    The velocity is that of the time to which the filter assigns the joint readings: a delay beyond that is an error, as
+    in use.
+    """
+    from gait.sim.store import robot_of_episode
+
+    robot = robot_of_episode(path, log)
+    log = log.reorder(robot)
+    velocity = log.vel_b
+    if faults is not None:
+        log, robot, _ = with_faults(log, robot, faults)
+        velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
+    values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot)
+    return _episode(log, values, velocity), robot.num_legs
+
+
 def _episode(log: Log, values: Array, velocity: Array) -> Episode:
     contact = np.zeros((len(log), len(log.leg_names))) if log.contact is None else log.contact
     return Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32))
@@ -85,45 +105,26 @@ def read_collection(folder: str | Path) -> tuple[list[Path], dict[str, Any]]:
     return [folder / row["file"] for row in rows], {**settings, "index_sha256": digest}
 
 
-def read_episodes(paths: Sequence[Path], architecture: Architecture) -> tuple[list[Episode], Subject]:
-    """Read recordings of one robot."""
-    episodes, subject = [], None
-    for path in paths:
-        log = open_log(path)
-        if subject is not None and Subject.of(log) != subject:
-            raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
-        subject = Subject.of(log)
-        episodes.append(episode_of(log, architecture))
-    assert subject is not None
-    return episodes, subject
-
-
-def read_leg_episodes(
-    paths: Sequence[Path], architecture: LegsArchitecture, faults: Sequence[np.random.Generator | None]
+def read_episodes(
+    paths: Sequence[Path], architecture: Architecture, faults: Sequence[np.random.Generator | None]
 ) -> tuple[list[Episode], Subject]:
-    """Read recordings of any robots with so many legs as the features of legs, each with faults of its own.
-
-    The velocity is that of the moment which the filter takes the joints to speak of: what they are late beyond that is
-    an error, as it will be in use.
-    """
-    from gait.sim.store import robot_of_episode
-
-    episodes, subject = [], None
+    """Read recordings of one robot; for `gait-legs` of any robots with as many legs, each with faults of its own."""
+    episodes, first = [], None
     for path, rng in zip(paths, faults, strict=True):
         log = open_log(path)
-        robot = robot_of_episode(path, log)
-        if subject is not None and (robot.num_legs, round(log.rate)) != (len(subject.leg_names), round(subject.rate)):
-            raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
-        subject = subject or Subject.of(log)
-        log = log.reorder(robot)
-        velocity = log.vel_b
-        if rng is not None:
-            log, robot, _ = with_faults(log, robot, rng)
-            velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
-        values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot)
-        episodes.append(_episode(log, values, velocity))
-    assert subject is not None
-    return episodes, subject
+        subject = Subject.of(log)
+        first = first or subject
+        if isinstance(architecture, LegsArchitecture):
+            episode, legs = leg_episode_of(path, log, architecture, rng)
+            if (legs, round(subject.rate)) != (len(first.leg_names), round(first.rate)):
+                raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
+        else:
+            if subject != first:
+                raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
+            episode = episode_of(log, architecture)
+        episodes.append(episode)
+    assert first is not None
+    return episodes, first
 
 
 def leg_normaliser(episodes: Sequence[Episode], architecture: LegsArchitecture) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
-"""Ordinary faults of a robot's sensors, drawn for each episode: a network that never saw any would trust all robots.
+"""Ordinary faults of a robot's sensors, drawn for each episode: a network trained without any would be overconfident.
 
-Joint zeros are off, joints are read late and their velocities smoothed, torques are off by a factor and by friction,
-the IMU has noise and biases, and links are not quite as long as the description says. None of the figures is the
+Joint zeros have offsets, joint readings a delay and smoothed velocities, torques a gain error and friction, the IMU
+noise and biases, and links other lengths than described. None of the figures is the
 benchmark twin's: they are drawn from wide ranges around zero.
 """
 
@@ -30,7 +30,7 @@ class FaultRanges:
     torque_friction: float = 0.3
     """Dry friction that the torque reading contains, N m, at most, either way."""
     joint_delay: int = 3
-    """Samples by which joints are late, at most."""
+    """Delay of joint readings in samples, at most."""
     velocity_cutoff: tuple[float, float] = (50.0, 200.0)
     """Hz; half of the robots smooth their joint velocities, with a cut-off drawn from this range."""
     velocity_noise: float = 0.02
@@ -42,10 +42,10 @@ class FaultRanges:
     gyro_bias: float = 0.003
     accel_bias: float = 0.1
     imu_turn: float = 0.0
-    """How far the IMU is turned against its description, rad, about each axis. Networks are trained without: what it
-    costs is the filter's to bear."""
+    """How far the IMU is turned against its description, rad, about each axis. Networks are trained without:
+    the filter has to bear it."""
     stamp_delay: int = 0
-    """Samples by which everything is later than its stamp, at most."""
+    """Delay of all sensors against their stamps in samples, at most."""
 
 
 class Faulty(NamedTuple):
@@ -55,11 +55,11 @@ class Faulty(NamedTuple):
     robot: Robot
     """With links as a faulty description has them."""
     late: float
-    """Seconds between the motion and what the joints say about it."""
+    """Delay of the joint readings in seconds."""
 
 
 def with_faults(log: Log, robot: Robot, rng: np.random.Generator, ranges: FaultRanges | None = None) -> Faulty:
-    """The Log with faults on its sensors; the truth stays as it is."""
+    """The Log with faults on its sensors; its ground truth is unchanged."""
     r = ranges or FaultRanges()
     joints, dt = log.q.shape[1], 1.0 / log.rate
     zero = rng.normal(0.0, r.joint_zero, joints)

@@ -1,12 +1,12 @@
 """What the training of `gait-legs` minimises: first the likelihood of each leg, then that of a filter behind all legs.
 
-A leg's errors last: a foot that slides does so for a tenth of a second, and fifty samples say the same wrong thing. Who
-takes each for a new one believes them seven times too much. So the second stage runs a small filter over the sequence,
-differentiates through it and asks for an honest filter: the network learns how much each leg is worth to a filter that
-takes its errors for white noise, and needs no factor on top.
+A leg's errors are correlated in time: a foot slides for a tenth of a second, so fifty samples have the same error. A
+filter that takes them for white noise is overconfident by a factor of seven. So the second stage runs a small filter
+over the sequence and differentiates through its consistency: the network learns the variance of each leg that makes
+such a filter consistent, and needs no factor on top.
 
-The filter knows the truth and carries the error alone: the velocity error in the body frame, one variance an axis. An
-IMU would carry it from step to step with a little noise and a little bias; a leg pulls it towards its own error.
+The filter propagates the error against ground truth alone: the velocity error in the body frame, one variance an axis.
+An IMU adds noise and a bias from step to step; the measurement of a leg pulls it towards its own error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from gait.nets.legs import LegOutputs
 from gait.parameters import LEG_INSTANT, Options
 
 LASTING = 14.0
-"""In the first stage: how much a single sample's standard deviation is stretched, as the second one finds it."""
+"""In the first stage: how much a single sample's standard deviation is inflated, as the second one finds it."""
 GUARD, STALE = Options().leg_guard, Options().joint_delay_std / LEG_INSTANT
 """The same guard and the same allowance for a delay that is not quite known as in core/legs.c."""
 DRIFT, BIAS = 0.03, 0.05
-"""Of the IMU in that filter: m/s/sqrt(s), and m/s^2 that the filter has not found out about."""
+"""Of the IMU in that filter: m/s/sqrt(s), and m/s^2 of bias that the filter does not estimate."""
 START = 0.05
 """Standard deviation of the error at the start of a sequence, m/s."""
 SETTLE = 0.1
@@ -43,7 +43,7 @@ class Carried(NamedTuple):
 
 
 def variances(legs: LegOutputs) -> Tensor:
-    """What a filter takes for the variances of each leg (B, T, L, 3)."""
+    """Variances of the measurement of each leg in the filter (B, T, L, 3)."""
     return torch.exp(2.0 * legs.log_std) + torch.square(STALE * legs.foot_accel)
 
 
@@ -66,8 +66,8 @@ def carry(
     """Run the filter.
 
     Args:
-        legs: what the network says in every `every`-th step (B, T, L, 3).
-        velocity: the truth in those steps (B, T, 3).
+        legs: outputs of the network in every `every`-th step (B, T, L, 3).
+        velocity: ground truth in those steps (B, T, 3).
         rate: angular rate of the base (B, T, 3).
         used: legs that the filter gets (B, L).
         dt: seconds between two steps of the network.
@@ -78,7 +78,7 @@ def carry(
     span = dt * every
     # A filter that takes every step would see `every` times as many measurements.
     lasting = variances(legs)
-    worths = every / lasting * used[:, None, :, None]
+    information = every / lasting * used[:, None, :, None]
     residuals = legs.velocity - velocity[:, :, None]
     variances_now = LEG_INSTANT**2 * lasting.detach()
     error = _draw(rng, (batch, 3), START)
@@ -91,20 +91,20 @@ def carry(
     for k in range(steps):
         error = error + bias + noise[k] - torch.linalg.cross(turn[:, k], error)
         variance = variance + grow
-        worth = worths[:, k] / _doubt(residuals[:, k], error, variance, variances_now[:, k])
-        certain = 1.0 / variance + worth.sum(1)
-        error = (error / variance + (worth * residuals[:, k]).sum(1)) / certain
+        weight = information[:, k] / _inflation(residuals[:, k], error, variance, variances_now[:, k])
+        certain = 1.0 / variance + weight.sum(1)
+        error = (error / variance + (weight * residuals[:, k]).sum(1)) / certain
         variance = 1.0 / certain
         errors.append(error)
         spreads.append(variance)
     return Carried(torch.stack(errors), torch.stack(spreads))
 
 
-def _doubt(residual: Tensor, error: Tensor, variance: Tensor, own: Tensor) -> Tensor:
-    """By how much the guard stretches the variance of each leg (B, L, 1): 1 for a leg that the filter agrees with."""
+def _inflation(residual: Tensor, error: Tensor, variance: Tensor, own: Tensor) -> Tensor:
+    """By how much the gate inflates the variance of each leg (B, L, 1): 1 for a leg whose innovation is consistent."""
     with torch.no_grad():
-        off = torch.square(residual - error[:, None]) / (variance[:, None] + own)
-        return torch.clamp(off.mean(-1, keepdim=True) / GUARD**2, min=1.0)
+        nis = torch.square(residual - error[:, None]) / (variance[:, None] + own)
+        return torch.clamp(nis.mean(-1, keepdim=True) / GUARD**2, min=1.0)
 
 
 def carried_likelihood(carried: Carried) -> Tensor:

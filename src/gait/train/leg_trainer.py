@@ -15,10 +15,10 @@ from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
 from gait.train.leg_loss import Carried, carried_likelihood, carry, leg_likelihood
 from gait.train.loop import Trainer, learning_rate
-from gait.train.validate import Score, score_of
+from gait.train.validate import VelocityScore, score_of
 
 SPARSE, DENSE = 5, 2
-"""Every so many samples count: for single legs neighbours say the same, a filter wants them all."""
+"""Every so many samples count: single legs have correlated neighbours, a filter needs all."""
 LEG_SHARE = 0.1
 """How much the likelihood of single legs still counts in the second stage."""
 
@@ -52,7 +52,7 @@ class LegsTrainer(Trainer):
         self.history.append(row)
         return row
 
-    def validate(self) -> Score:
+    def validate(self) -> VelocityScore:
         """The error of the small filter over the validation episodes, which are as long as the shortest of them."""
         episodes = self.source.validation
         steps = min(len(episode.features) for episode in episodes)
@@ -81,7 +81,7 @@ class LegsTrainer(Trainer):
 def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -> Tensor:
     """Which legs of each sequence may be used (B, L): in half of them each leg is hidden with chance `share`.
 
-    A leg learns to be judged without its partners of the trot, and in the company of others.
+    A leg learns to be weighted without its partner of the trot, and beside other legs.
     """
     if share == 0.0:
         return torch.ones(batch, legs).bool()

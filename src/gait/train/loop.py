@@ -21,17 +21,17 @@ from gait.nets.model import Model, load_model
 from gait.robot import Robot
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
-from gait.train.data import MASK, DataSet, Source, generator
+from gait.train.data import MASK, DataSet, SequenceSource, generator
 from gait.train.episodes import normaliser, read_collection
 from gait.train.losses import loss_of
 from gait.train.recorder import Recorder
-from gait.train.validate import Score, score
+from gait.train.validate import VelocityScore, score
 
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model.safetensors"
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """How far a training has come."""
 
     iteration: int
@@ -48,7 +48,7 @@ class Progress:
 class Trainer:
     """A training that can be stopped after any iteration."""
 
-    def __init__(self, config: TrainConfig, source: Source, legs: int) -> None:
+    def __init__(self, config: TrainConfig, source: SequenceSource, legs: int) -> None:
         """Make a network with fresh weights for the data of a source."""
         # One core: with more, sums are split differently and the last bits would depend on the machine.
         torch.set_num_threads(1)
@@ -114,7 +114,7 @@ class Trainer:
         self.optimiser.step()
         return norm
 
-    def validate(self) -> Score:
+    def validate(self) -> VelocityScore:
         """Run through the validation episodes and enter the result in the last row of the history."""
         result = score(self.net, self.source.validation)
         self.history[-1].update(result.as_dict("validation_"))
@@ -167,7 +167,7 @@ def learning_rate(config: TrainConfig, number: int) -> float:
     return config.learning_rate * (config.iterations - number) / max(config.iterations - config.warmup, 1)
 
 
-def open_source(config: TrainConfig, workers: int = 1) -> tuple[Source, int]:
+def open_source(config: TrainConfig, workers: int = 1) -> tuple[SequenceSource, int]:
     """The sequences a configuration asks for, and the number of legs."""
     if config.fresh:
         from gait.train.rollouts import Rollouts
@@ -177,7 +177,7 @@ def open_source(config: TrainConfig, workers: int = 1) -> tuple[Source, int]:
     from gait.io import open_log
 
     legs = len(open_log(read_collection(config.data[0])[0][0]).leg_names)
-    return DataSet.open(config, architecture_of({**config.architecture, "legs": legs})), legs
+    return DataSet(config, architecture_of({**config.architecture, "legs": legs})), legs
 
 
 def train(
@@ -186,7 +186,7 @@ def train(
     resume: bool = False,
     workers: int = 1,
     checkpoint_seconds: float = 120.0,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[TrainingProgress], None] | None = None,
 ) -> Model:
     """Train a network and leave its model file, curves and a log for TensorBoard in a folder.
 
@@ -222,11 +222,11 @@ def _loop(
     checkpoint: Path,
     recorder: Recorder,
     checkpoint_seconds: float,
-    on_progress: Callable[[Progress], None] | None,
+    on_progress: Callable[[TrainingProgress], None] | None,
 ) -> None:
     config, history = trainer.config, trainer.history
     saved = time.monotonic()
-    progress = Progress(len(history), config.iterations, np.nan, np.nan, np.nan, np.nan)
+    progress = TrainingProgress(len(history), config.iterations, np.nan, np.nan, np.nan, np.nan)
 
     def save() -> None:
         save_checkpoint(checkpoint, config, trainer.net, trainer.optimiser, history, trainer.commit)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from gait._version import __version__
-from gait.errors import GaitError
 from gait.log.log import Log
 from gait.nets.architecture import Architecture
 from gait.train.config import TrainConfig
-from gait.train.data import NOISE, Batch, generator, noisy, noisy_episodes
+from gait.train.data import SequenceSource, noisy_episodes, stacked
 from gait.train.episodes import Episode, Subject, episode_of
 
 AHEAD = 2
@@ -23,11 +19,12 @@ AHEAD = 2
 VALIDATION_SECONDS = 10.0
 
 
-class Rollouts:
+class Rollouts(SequenceSource):
     """New rollouts for every iteration, the same for any number of processes."""
 
     def __init__(self, config: TrainConfig, architecture: Architecture, workers: int = 1) -> None:
         """Start the processes, and simulate what validation and the normaliser need."""
+        from gait.sim.compiled import warm_up
         from gait.sim.plan import CollectConfig
         from gait.sim.sensing import SAMPLE_DT
 
@@ -43,9 +40,8 @@ class Rollouts:
         )
         self._plans = [replace(plan, gait=gait) for gait in config.gaits]
         held = [replace(p, seconds=VALIDATION_SECONDS, seed=config.seed + 1_000_003) for p in self._plans]
-        self.data: Sequence[dict[str, Any]] = [
-            {"version": __version__, "fresh": True, **p.as_dict()} for p in self._plans
-        ]
+        self.data = [{"version": __version__, "fresh": True, **p.as_dict()} for p in self._plans]
+        warm_up()
         # Spawned, not forked: compiled code and threads do not survive a fork.
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(max(workers, 1), mp_context=context, initializer=_prepare)
@@ -57,17 +53,11 @@ class Rollouts:
         self.validation = noisy_episodes(config, [episode_of(log, architecture) for log in logs])
         self.training = [Episode(*arrays) for arrays in zip(*self._clean(0), strict=True)]
 
-    def batch(self, iteration: int) -> Batch:
-        """The rollouts of an iteration, with noise on the IMU."""
-        batch = self._clean(iteration)
-        rng = generator(self.config, NOISE, iteration)
-        return batch._replace(features=noisy(self.config, batch.features, rng))
-
     def close(self) -> None:
         """Stop the processes."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _clean(self, iteration: int) -> Batch:
+    def _clean(self, iteration: int) -> Episode:
         for ahead in range(iteration, min(iteration + AHEAD + 1, self.config.iterations)):
             if ahead not in self._pending:
                 self._pending[ahead] = self._start(ahead)
@@ -76,8 +66,7 @@ class Rollouts:
         for done in [number for number in self._pending if number < iteration]:
             del self._pending[done]
         episodes = [episode_of(log, self.architecture) for log in logs]
-        steps = self.config.steps
-        return Batch(*(np.stack([array[:steps] for array in arrays]) for arrays in zip(*episodes, strict=True)))
+        return stacked([Episode(*(array[: self.config.steps] for array in episode)) for episode in episodes])
 
     def _start(self, iteration: int) -> list[Future[Log]]:
         first = iteration * self.config.sequences
@@ -86,21 +75,10 @@ class Rollouts:
 
 
 def rollout(plan: Any, number: int) -> Log:
-    """One simulated episode; falls are tried again, as in a collection."""
-    from gait.robot import Robot
-    from gait.sim.collect import MAX_ATTEMPTS, draw_episode
-    from gait.sim.episode import run_episode
-    from gait.sim.sensors import sense
-    from gait.sim.twin import sensors_of
+    """One simulated episode; falls are replaced, as in a collection."""
+    from gait.sim.collect import simulate_episode
 
-    for attempt in range(MAX_ATTEMPTS):
-        episode, seed, noise = draw_episode(plan, number, attempt)
-        raw = run_episode(episode, seed, None)
-        if raw.fell_at is None:
-            return sense(raw, Robot.load(plan.robot), sensors_of(plan.sensors), noise)
-    raise GaitError(
-        f"rollout {number} fell in {MAX_ATTEMPTS} attempts ({plan.gait} on {plan.terrain}): choose another gait"
-    )
+    return simulate_episode(plan, number).log
 
 
 def _prepare() -> None:

@@ -1,4 +1,4 @@
-"""How good a network is: it runs through whole episodes, as in use, and is compared with the truth."""
+"""How good a network is: it runs over whole episodes, as in use, and is compared with ground truth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gait.log.log import Log
 from gait.nets.base import State, VelocityNet
 from gait.nets.build import network_of
 from gait.nets.model import Model
-from gait.report.rows import Row
+from gait.rows import Row
 from gait.train.episodes import Episode
 
 CHUNK = 500
@@ -22,7 +22,7 @@ CHUNK = 500
 
 
 @dataclass(frozen=True)
-class Score:
+class VelocityScore:
     """Errors of the predicted velocity over all samples of some episodes."""
 
     rmse: Array
@@ -72,21 +72,21 @@ def predict(net: VelocityNet, inputs: Sequence[AnyArray]) -> list[tuple[Array, A
     return [(v[: len(x)], u[: len(x)]) for v, u, x in zip(velocity, log_std, inputs, strict=True)]
 
 
-def score(net: VelocityNet, episodes: Sequence[Episode]) -> Score:
+def score(net: VelocityNet, episodes: Sequence[Episode]) -> VelocityScore:
     """Errors over whole episodes."""
     results = predict(net, [episode.features for episode in episodes])
     truths = [episode.velocity for episode in episodes]
     return score_of(results, truths)
 
 
-def score_of(results: Sequence[tuple[Array, Array]], truths: Sequence[AnyArray]) -> Score:
+def score_of(results: Sequence[tuple[Array, Array]], truths: Sequence[AnyArray]) -> VelocityScore:
     """Errors of velocities and log-stds (N, 3) against true velocities (N, 3), over all samples."""
     error = np.concatenate([truth - velocity for (velocity, _), truth in zip(results, truths, strict=True)])
     log_std = np.concatenate([log_std for _, log_std in results])
     if not np.isfinite(error).all():
         raise GaitError("the network gave nan or infinity: train with a lower learning_rate or a smaller clip")
     ratio = np.abs(error) / np.exp(log_std)
-    return Score(
+    return VelocityScore(
         rmse=np.sqrt(np.square(error).mean(0)),
         within=(float((ratio <= 1.0).mean()), float((ratio <= 2.0).mean())),
         nll=float((log_std + 0.5 * np.square(ratio)).sum(1).mean()),
@@ -95,8 +95,8 @@ def score_of(results: Sequence[tuple[Array, Array]], truths: Sequence[AnyArray])
     )
 
 
-def evaluate_model(model: Model, logs: Sequence[Log]) -> Score:
-    """Errors of a model over whole Logs with truth, each at the model's rate."""
+def evaluate_model(model: Model, logs: Sequence[Log]) -> VelocityScore:
+    """Errors of a model over whole Logs with ground truth, each at the model's rate."""
     net = network_of(model)
     for log in logs:
         if abs(log.rate / model.rate - 1.0) > 0.01:

@@ -11,13 +11,14 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.io import clock
 from gait.io.format import DEFAULTS, parse_header
-from gait.io.reading import Notes, Stream
+from gait.io.reading import Notes, StreamInfo
 from gait.io.ros import containers
-from gait.io.ros.messages import Decoded, decode, roles_of
-from gait.io.ros.topic import Topic
+from gait.io.ros.containers import Topic
+from gait.io.ros.decode import Decoded, decode
+from gait.io.ros.messages import roles_of
 from gait.io.ros.topics import choose
 from gait.log.log import Log
-from gait.log.trajectory import Trajectory
+from gait.log.record import Record
 from gait.read_options import ReadOptions
 
 APART = 1.0
@@ -57,11 +58,8 @@ class Bag:
         for role, topic in chosen.items():
             names = robot.leg_names if role == "feet" else robot.joint_names
             decoded[role] = decode(topic, role, names, options.joint_names, notes)
-        if "targets" in decoded:
-            arrays = decoded["targets"].signal.arrays
-            decoded["targets"].signal.arrays = {"q_des": arrays.get("q_des", arrays.get("q", np.empty(0)))}
-            if len(arrays) and not len(decoded["targets"].signal.t):
-                del decoded["targets"]
+        if "targets" in decoded and not len(decoded["targets"].recorded):
+            del decoded["targets"]
         _set_clock(decoded, options, notes)
         exact = decoded["feet"].signal.arrays.pop("t", None) if "feet" in decoded else None
         stamps = decoded["feet"].signal.t if exact is not None else None
@@ -84,7 +82,7 @@ class Bag:
             raise GaitError(f"{path}: {error}") from None
         return log if exact is None or stamps is None else _with_time(log, stamps, exact)
 
-    def write(self, record: Log | Trajectory, path: Path, compress: bool = False) -> None:
+    def write(self, record: Record, path: Path, compress: bool = False) -> None:
         """Write MCAP with standard ROS 2 messages, as any ROS tool reads it; smaller without its index."""
         from gait.io.ros.write_log import write_mcap
 
@@ -106,10 +104,10 @@ def _with_time(log: Log, stamps: Array, exact: Array) -> Log:
     return log.replace(t=exact[rows]) if same else log
 
 
-def _stream(topic: Topic, roles: tuple[str, ...] | list[str]) -> Stream:
+def _stream(topic: Topic, roles: tuple[str, ...] | list[str]) -> StreamInfo:
     stamps = np.array(topic.stamps, dtype=np.float64) / 1e9
     step = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
-    return Stream(topic.name, topic.kind, topic.count, 1.0 / step if step > 0.0 else float("nan"), ", ".join(roles))
+    return StreamInfo(topic.name, topic.kind, len(stamps), 1.0 / step if step > 0.0 else float("nan"), ", ".join(roles))
 
 
 def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) -> None:

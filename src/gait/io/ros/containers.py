@@ -1,34 +1,64 @@
 """What holds the messages: MCAP, ROS 2 sqlite3 and ROS 1 files, and folders of the first two.
 
-All are read from front to back and without their index, which stands at the end: a recording that was cut short has
-none, and what came before is still good.
+Libraries parse the records (mcap, rosbags, sqlite3). They are taken from front to back and without the index, for two
+reasons: the index stands at the end, so that a recording that was cut short has none; and readers with an index sort
+messages by time, which hides a clock that was set back.
 """
 
 from __future__ import annotations
 
 import contextlib
+import mmap
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import yaml
 
-from gait.errors import GaitError
-from gait.io.format import reason
+from gait.errors import GaitError, os_errors
 from gait.io.reading import Notes
-from gait.io.ros import mcap, ros1
-from gait.io.ros.mcap import scan_mcap
-from gait.io.ros.ros1 import scan_ros1
-from gait.io.ros.sqlite import scan_sqlite
-from gait.io.ros.topic import Topic, Wanted
 
-MCAP, SQLITE, ROS1, ZSTD = mcap.MAGIC, b"SQLite format 3\0", ros1.MAGIC, b"\x28\xb5\x2f\xfd"
-_SCANNERS: dict[bytes, Callable[[Path, BinaryIO, Wanted, Notes], list[Topic]]] = {
-    MCAP: scan_mcap,
-    SQLITE: scan_sqlite,
-    ROS1: scan_ros1,
-}
+MCAP, SQLITE, ROS1, ZSTD = b"\x89MCAP0\r\n", b"SQLite format 3\0", b"#ROSBAG V2.0\n", b"\x28\xb5\x2f\xfd"
+METADATA_NAME = "gait"
+"""Of the MCAP record in which gait says what a Log says of itself."""
+_LANGUAGES = {"ros2msg": "msg", "ros1msg": "msg", "ros2idl": "idl", "omgidl": "idl"}
+_CUT = "is damaged or cut short, and was read up to there"
+_LATEST = 2**63 - 1
+
+
+@dataclass
+class Topic:
+    """The messages of one topic."""
+
+    name: str
+    kind: str
+    """Type, as in ROS 2: package/msg/Name."""
+    definition: str = ""
+    language: str = ""
+    """Of the definition: msg or idl; empty if there is none."""
+    encoding: str = "cdr"
+    """cdr or ros1; messages in anything else cannot be read."""
+    keep: bool = False
+    """Whether messages are kept, or only counted."""
+    stamps: list[int] = field(default_factory=list)
+    """When each message was recorded, ns."""
+    messages: list[bytes] = field(default_factory=list)
+
+    def add(self, stamp: int, message: bytes) -> None:
+        """Take a message. A stamp beyond 63 bits is no date; it goes with the other rubbish."""
+        self.stamps.append(min(stamp, _LATEST))
+        if self.keep:
+            self.messages.append(message)
+
+
+Wanted = Callable[[str], bool]
+"""Whether messages of a type are to be kept."""
+Topics = dict[int, Topic]
+"""By the number that a file gives them."""
 
 
 def scan(path: Path, wanted: Wanted, notes: Notes) -> list[Topic]:
@@ -39,22 +69,24 @@ def scan(path: Path, wanted: Wanted, notes: Notes) -> list[Topic]:
         wanted: whether to keep messages of a type.
         notes: is told what is damaged.
     """
-    topics: dict[tuple[str, str], Topic] = {}
+    found: dict[tuple[str, str], Topic] = {}
     for file, squeezed in _files(path, notes):
-        with _plain(file) as plain, plain.open("rb") as stream:
-            head = stream.read(16)
+        with _plain(file) as plain:
+            with plain.open("rb") as stream:
+                head = stream.read(16)
             scanner = next((scan for magic, scan in _SCANNERS.items() if head.startswith(magic)), None)
             if scanner is None:
                 raise GaitError(f"{file} is no bag: it is neither MCAP nor sqlite3 nor of ROS 1; copy it again")
-            stream.seek(0)
-            for topic in scanner(plain, stream, wanted, notes):
-                _unpack(topic, squeezed, notes)
-                known = topics.setdefault((topic.name, topic.kind), topic)
-                if known is not topic:
-                    known.stamps += topic.stamps
-                    known.messages += topic.messages
-                    known.count += topic.count
-    return list(topics.values())
+            topics: Topics = {}
+            scanner(plain, topics, wanted, notes)
+        for topic in topics.values():
+            if squeezed and topic.keep:
+                _decompress(topic, notes)
+            known = found.setdefault((topic.name, topic.kind), topic)
+            if known is not topic:
+                known.stamps += topic.stamps
+                known.messages += topic.messages
+    return list(found.values())
 
 
 def _files(path: Path, notes: Notes) -> list[tuple[Path, bool]]:
@@ -62,20 +94,18 @@ def _files(path: Path, notes: Notes) -> list[tuple[Path, bool]]:
     if not path.is_dir():
         return [(path, False)]
     metadata = path / "metadata.yaml"
+    names, squeezed = [], False
     try:
-        tree: Any = yaml.safe_load(metadata.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
-        names = [Path(name).name for name in tree["relative_file_paths"]]
-        squeezed = str(tree.get("compression_mode", "")).lower() == "message"
-    except FileNotFoundError:
-        names, squeezed = [], False
-    except OSError as error:
-        raise GaitError(f"cannot read {metadata}: {reason(error)}") from None
+        if metadata.exists():
+            with os_errors(f"cannot read {metadata}"):
+                tree: Any = yaml.safe_load(metadata.read_text(encoding="utf-8"))["rosbag2_bagfile_information"]
+            names = [Path(name).name for name in tree["relative_file_paths"]]
+            squeezed = str(tree.get("compression_mode", "")).lower() == "message"
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         notes.say(f"{metadata.name} cannot be read, so the files are taken by name")
-        names, squeezed = [], False
-    files = [path / name for name in names]
-    if not names:
-        files = sorted(file for file in path.iterdir() if file.suffix in (".mcap", ".db3", ".zstd") and file.is_file())
+    files = [path / name for name in names] or sorted(
+        file for file in path.iterdir() if file.suffix in (".mcap", ".db3", ".zstd")
+    )
     missing = [file.name for file in files if not file.is_file()]
     if missing:
         notes.say(f"{missing[0]} is missing from the folder" + (f", and {len(missing) - 1} more" * (len(missing) > 1)))
@@ -88,37 +118,153 @@ def _files(path: Path, notes: Notes) -> list[tuple[Path, bool]]:
 @contextlib.contextmanager
 def _plain(path: Path) -> Iterator[Path]:
     """The file itself, or a copy without the compression that `ros2 bag record` puts around a file."""
-    try:
-        with path.open("rb") as file:
-            if not file.read(4).startswith(ZSTD):
-                yield path
-                return
-            import zstandard
+    with os_errors(f"cannot read {path}"), path.open("rb") as file:
+        if not file.read(4).startswith(ZSTD):
+            yield path
+            return
+        import zstandard
 
-            file.seek(0)
-            with tempfile.TemporaryDirectory() as folder:
-                copy = Path(folder) / "bag"
-                with copy.open("wb") as out, contextlib.suppress(zstandard.ZstdError):
-                    zstandard.ZstdDecompressor().copy_stream(file, out)
-                yield copy
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+        file.seek(0)
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "bag"
+            with copy.open("wb") as out, contextlib.suppress(zstandard.ZstdError):
+                zstandard.ZstdDecompressor().copy_stream(file, out)
+            yield copy
 
 
-def _unpack(topic: Topic, squeezed: bool, notes: Notes) -> None:
-    if not squeezed or not topic.messages:
-        return
-    kept = [(s, m) for s, m in zip(topic.stamps, map(_inflate, topic.messages), strict=True) if m is not None]
+def _decompress(topic: Topic, notes: Notes) -> None:
+    """Messages that were compressed one by one; those that are damaged are left out."""
+    import zstandard
+
+    kept = []
+    for stamp, message in zip(topic.stamps, topic.messages, strict=True):
+        with contextlib.suppress(zstandard.ZstdError):
+            # The frame may not say how large it is.
+            kept.append((stamp, zstandard.ZstdDecompressor().decompressobj().decompress(message)))
     if len(kept) < len(topic.messages):
         notes.say(f"{topic.name}: {len(topic.messages) - len(kept)} damaged messages left out")
     topic.stamps, topic.messages = [stamp for stamp, _ in kept], [message for _, message in kept]
 
 
-def _inflate(message: bytes) -> bytes | None:
-    import zstandard
+@contextlib.contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap]:
+    """The bytes of a file. Reading beyond its end gives what is left, whatever length a damaged record claims."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as stream:
+        yield stream
 
+
+def _scan_mcap(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:
+    """MCAP of ROS 2, of ROS 1, or of no profile."""
+    from mcap.records import Channel, Chunk, DataEnd, Message, Metadata, Schema
+    from mcap.stream_reader import StreamReader, breakup_chunk
+
+    schemas: dict[int, Schema] = {}
+
+    def take(record: Any) -> None:
+        if isinstance(record, Message) and record.channel_id in topics:
+            topics[record.channel_id].add(record.log_time, record.data)
+        elif isinstance(record, Schema):
+            schemas[record.id] = record
+        elif isinstance(record, Channel) and record.id not in topics:
+            schema = schemas.get(record.schema_id)
+            topic = topics[record.id] = Topic(record.topic, "", encoding=record.message_encoding)
+            if schema is not None:
+                topic.kind, topic.language = _ros2_name(schema.name), _LANGUAGES.get(schema.encoding, "")
+                topic.definition = schema.data.decode("utf-8", errors="replace") if topic.language else ""
+                topic.keep = wanted(topic.kind)
+        elif isinstance(record, Metadata) and record.name == METADATA_NAME:
+            notes.about.update(record.metadata)
+
+    with _mapped(path) as stream:
+        try:
+            for record in StreamReader(stream, emit_chunks=True, record_size_limit=len(stream)).records:
+                if isinstance(record, DataEnd):
+                    # After this only the index follows.
+                    return
+                if not isinstance(record, Chunk):
+                    take(record)
+                    continue
+                try:
+                    inner = breakup_chunk(record, validate_crc=True)
+                except Exception:
+                    # Each compression fails in ways of its own on bytes that are not its.
+                    notes.say(f"{path.name}: a damaged chunk was left out")
+                    continue
+                for one in inner:
+                    take(one)
+        except Exception:
+            notes.say(f"{path.name} {_CUT}")
+
+
+def _scan_ros1(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:
+    """ROS 1 bags, format 2.0."""
+    from rosbags.rosbag1.reader import Header, RecordType, decompressors, read_bytes, read_uint32
+
+    def take(stream: Any, size: int) -> None:
+        """Records up to the end of the stream; of a chunk that is cut short, those before the cut are still good."""
+        while stream.tell() < size:
+            header = Header.read(stream)
+            kind = header.get_uint8("op")
+            if kind == RecordType.CONNECTION:
+                about, number = Header.read(stream), header.get_uint32("conn")
+                name = about["topic"] if "topic" in about else header["topic"]
+                text = about["message_definition"].decode("utf-8", errors="replace")
+                topic = Topic(name.decode("utf-8", errors="replace"), _ros2_name(about.get_string("type")), text, "msg")
+                topic.encoding, topic.keep = "ros1", wanted(topic.kind)
+                topics.setdefault(number, topic)
+            elif kind == RecordType.CHUNK:
+                data = stream.read(read_uint32(stream))
+                try:
+                    data = decompressors[header.get_string("compression")](data)
+                except Exception:
+                    notes.say(f"{path.name}: a damaged chunk was left out")
+                    continue
+                take(BytesIO(data), len(data))
+            else:
+                data = read_bytes(stream, read_uint32(stream))
+                if kind == RecordType.MSGDATA and (number := header.get_uint32("conn")) in topics:
+                    topics[number].add(header.get_time("time"), data)
+
+    with _mapped(path) as stream:
+        stream.seek(len(ROS1))
+        try:
+            take(stream, len(stream))
+        except Exception:
+            notes.say(f"{path.name} {_CUT}")
+
+
+def _scan_sqlite(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:
+    """ROS 2 bags in sqlite3, the format before MCAP."""
     try:
-        # The frame may not say how large it is.
-        return zstandard.ZstdDecompressor().decompressobj().decompress(message)
-    except zstandard.ZstdError:
-        return None
+        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as base:
+            definitions: dict[str, tuple[str, str]] = {}
+            with contextlib.suppress(sqlite3.OperationalError):
+                rows = base.execute("SELECT topic_type, encoding, encoded_message_definition FROM message_definitions")
+                definitions = {name: (text, _LANGUAGES[kind]) for name, kind, text in rows if kind in _LANGUAGES}
+            for number, name, kind, encoding in base.execute("SELECT id, name, type, serialization_format FROM topics"):
+                topics[number] = Topic(name, kind, *definitions.get(kind, ("", "")), encoding, wanted(kind))
+            # Pictures and clouds stay on the disk.
+            chosen = ",".join(str(number) for number, topic in topics.items() if topic.keep)
+            for number, stamp, data in base.execute(
+                f"SELECT topic_id, timestamp, CASE WHEN topic_id IN ({chosen}) THEN data END FROM messages ORDER BY id"
+            ):
+                if number in topics and (data is not None or not topics[number].keep):
+                    topics[number].add(int(stamp), data)
+    except (sqlite3.Error, ValueError, TypeError, OverflowError):
+        if not any(topic.stamps for topic in topics.values()):
+            raise GaitError(f"{path} is a damaged bag, or a database that is no bag: copy or record it again") from None
+        notes.say(f"{path.name} {_CUT}")
+
+
+_SCANNERS: dict[bytes, Callable[[Path, Topics, Wanted, Notes], None]] = {
+    MCAP: _scan_mcap,
+    SQLITE: _scan_sqlite,
+    ROS1: _scan_ros1,
+}
+
+
+def _ros2_name(name: str) -> str:
+    """The name of a type as ROS 2 has it, with msg in the middle."""
+    package, _, bare = name.rpartition("/")
+    return f"{package.removesuffix('/msg')}/msg/{bare}" if package else name

@@ -7,9 +7,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from gait.arrays import Array
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 from gait.io.clock import to_ns
-from gait.io.ros.odometry import SCHEMAS, Converter, Encoder
+from gait.io.ros.definitions import ODOMETRY, TRANSFORMS, full_text
+from gait.io.ros.odometry import Converter, Encoder
 from gait.robot import Robot
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 CHUNK = 256 * 1024
 """Bytes that are compressed and written at once: a quarter of a second at 1 kHz, and done in about a millisecond."""
-_TOPICS = {"/odom": "nav_msgs/msg/Odometry", "/tf": "tf2_msgs/msg/TFMessage"}
 
 
 class McapRecorder:
@@ -51,16 +51,14 @@ class McapRecorder:
 
         self.path, self.count = Path(path), 0
         self._encoder = encoder or Encoder()
-        try:
+        if self.path.exists():
+            raise GaitError(f"{path} exists: name a file that does not, or move it away")
+        with os_errors(f"cannot write {path}"):
             self._file = self.path.open("xb")
-        except FileExistsError:
-            raise GaitError(f"{path} exists: name a file that does not, or move it away") from None
-        except OSError as error:
-            raise GaitError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
         self._writer = Writer(self._file, chunk_size=CHUNK)
         self._writer.start(profile="ros2", library=f"gait {__version__}")
         self._kinds: dict[str, int] = {}
-        self._odometry, self._transform = (self.channel(topic, kind, SCHEMAS[kind]) for topic, kind in _TOPICS.items())
+        self._odometry, self._transform = self.channel("/odom", ODOMETRY), self.channel("/tf", TRANSFORMS)
         about = {"robot": robot, "method": method, "source": source, "frame": self._encoder.frame}
         self._writer.add_metadata("gait", {**about, "version": __version__})
 
@@ -74,10 +72,10 @@ class McapRecorder:
         self.write_to(self._transform, ns, transform)
         self.count += 1
 
-    def channel(self, topic: str, kind: str, definition: str) -> int:
+    def channel(self, topic: str, kind: str) -> int:
         """Begin a topic of messages of some type, and give the number to write to."""
         if kind not in self._kinds:
-            self._kinds[kind] = self._writer.register_schema(kind, "ros2msg", definition.encode())
+            self._kinds[kind] = self._writer.register_schema(kind, "ros2msg", full_text(kind).encode())
         number: int = self._writer.register_channel(topic, "cdr", self._kinds[kind])
         return number
 
@@ -85,10 +83,8 @@ class McapRecorder:
         """Write a message of any topic."""
         # The format has no time before 1970.
         time = max(ns, 0)
-        try:
+        with os_errors(f"cannot write {self.path}"):
             self._writer.add_message(channel, time, message, time, self.count)
-        except OSError as error:
-            raise GaitError(f"cannot write {self.path}: {(error.strerror or str(error)).lower()}") from None
 
     def close(self) -> None:
         """Write what is left, and the index."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from gait.errors import GaitError
 from gait.io.reading import Notes
-from gait.io.ros.messages import UNITREE, roles_of, says_command, says_truth
-from gait.io.ros.topic import Topic
+from gait.io.ros.containers import Topic
+from gait.io.ros.messages import is_unitree, roles_of, says_command, says_truth
 from gait.read_options import NONE, ReadOptions
 
 _NEEDED = {"imu": "sensor_msgs/Imu", "joints": "sensor_msgs/JointState"}
@@ -20,7 +20,7 @@ def choose(topics: Sequence[Topic], options: ReadOptions, where: str, notes: Not
     Raises:
         GaitError: if there is none for the IMU or the joints, or several might do; the message has what to type.
     """
-    full = [topic for topic in topics if topic.count]
+    full = [topic for topic in topics if topic.stamps]
     chosen: dict[str, Topic] = {}
     for role in ("imu", "joints", "targets", "truth"):
         asked = getattr(options, role)
@@ -57,12 +57,12 @@ def _guess(role: str, topics: Sequence[Topic], chosen: dict[str, Topic], where: 
         able = [topic for topic in able if not says_command(topic.name)] or able
     if role == "targets":
         able = [topic for topic in able if topic is not chosen.get("joints")]
-        able = [topic for topic in able if _unitree(topic) or says_command(topic.name)]
+        able = [topic for topic in able if is_unitree(topic.kind) or says_command(topic.name)]
     if role == "truth":
         able = [topic for topic in able if says_truth(topic.name)] or able
     if role in ("imu", "joints"):
         # One message with both has both on one clock.
-        able = [topic for topic in able if _unitree(topic)] or able
+        able = [topic for topic in able if is_unitree(topic.kind)] or able
     if len(able) > 1:
         best = _best(role, able)
         if best is None:
@@ -90,10 +90,6 @@ def _best(role: str, able: Sequence[Topic]) -> Topic | None:
         if len(fitting) == 1:
             return fitting[0]
     return None
-
-
-def _unitree(topic: Topic) -> bool:
-    return topic.kind.partition("/")[0] in UNITREE
 
 
 def _paste(role: str, names: Sequence[str]) -> str:

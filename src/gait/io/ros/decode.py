@@ -1,0 +1,189 @@
+"""From the messages of a topic to a signal: columns of numbers, joints in the robot's order, stamps of either clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gait.arrays import AnyArray
+from gait.errors import GaitError
+from gait.io.joints import match_joints
+from gait.io.reading import Notes
+from gait.io.ros import definitions
+from gait.io.ros.containers import Topic
+from gait.io.ros.definitions import JOINT_STATE
+from gait.io.ros.layout import Block, Paths, blocks
+from gait.io.ros.messages import FIELDS, UNITREE_JOINTS, has_target
+from gait.io.signals import Signal
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A signal on either clock; stamps are whole nanoseconds (n,)."""
+
+    signal: Signal
+    recorded: AnyArray
+    header: AnyArray | None
+    """None if the type has no header, or its stamps are empty."""
+
+
+class Rows(NamedTuple):
+    """Fields of messages, in the order in which they were recorded."""
+
+    places: AnyArray
+    """Their places among all messages (n,)."""
+    arrays: dict[str, AnyArray]
+    header: AnyArray | None
+    """Stamps of the headers, ns."""
+
+    def pick(self, rows: AnyArray) -> Rows:
+        """Some of them."""
+        header = None if self.header is None else self.header[rows]
+        return Rows(self.places[rows], {name: array[rows] for name, array in self.arrays.items()}, header)
+
+
+def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, notes: Notes) -> Decoded:
+    """Read the messages of a topic for one purpose.
+
+    Args:
+        topic: as scanned.
+        role: imu, joints, targets, truth or feet.
+        joints: names of the robot's joints (of its legs, for feet).
+        names: what the user says about names, as `ReadOptions.joint_names`.
+        notes: is told what was guessed and what cannot be read.
+    """
+    ros1 = topic.encoding == "ros1"
+    if topic.encoding not in ("cdr", "ros1"):
+        raise GaitError(f"{topic.name} is written in {topic.encoding or 'an unknown way'}: record it in ROS, or as CSV")
+    found, bad, why = blocks(topic.messages, topic.kind, _types(topic, ros1), packed=ros1)
+    if not found:
+        raise GaitError(f"no message of {topic.name} can be read as {topic.kind} ({why or 'it has none'})")
+    if bad:
+        notes.say(f"{topic.name}: {bad} of {len(topic.messages)} messages cannot be read ({why})")
+    fields = FIELDS[topic.kind][role]
+    if topic.kind == JOINT_STATE:
+        rows = _named_joints(topic, found, role, joints, names, notes)
+    else:
+        rows = _collect(found, fields)
+        if role == "feet":
+            rows = rows._replace(arrays=_feet(rows.arrays, found[0].layout.texts["name"], joints))
+        elif role in ("joints", "targets"):
+            index = list(match_joints(UNITREE_JOINTS, joints, names).index)
+            rows = rows._replace(arrays={name: array[:, index] for name, array in rows.arrays.items()})
+    if "kp" in rows.arrays:
+        rows = _with_targets(topic, rows, notes)
+    recorded = np.array(topic.stamps, dtype=np.int64)[rows.places]
+    # A clock that starts at zero has one stamp of zero; more are headers that nobody filled in.
+    filled = rows.header is not None and np.count_nonzero(rows.header == 0) <= 1
+    return Decoded(Signal(topic.name, recorded / 1e9, rows.arrays), recorded, rows.header if filled else None)
+
+
+def _types(topic: Topic, ros1: bool) -> definitions.Fields:
+    """Definitions that the bag carries, else those that gait knows."""
+    if topic.definition:
+        try:
+            types = definitions.parse(topic.definition, topic.kind, idl=topic.language == "idl")
+        except Exception:
+            # The parser fails in ways of its own.
+            types = {}
+        if topic.kind in types:
+            time = "builtin_interfaces/msg/Time"
+            return {time: definitions.known(ros1)[time], **types}
+    return definitions.known(ros1)
+
+
+def _collect(found: Sequence[Block], fields: Mapping[str, Paths]) -> Rows:
+    """The fields that all blocks have."""
+    index = np.concatenate([block.rows for block in found])
+    order = np.argsort(index)
+    shared = [name for name, path in fields.items() if all(block.layout.has(path) for block in found)]
+    if not shared:
+        raise GaitError(f"messages have no field {fields[next(iter(fields))]}: they are of another version")
+    columns = {name: [block.read(fields[name]) for block in found] for name in shared}
+    arrays = {
+        name: np.concatenate(parts)[order]
+        for name, parts in columns.items()
+        if len({part.shape[1:] for part in parts}) == 1 and parts[0].size
+    }
+    header = None
+    if all(block.layout.has("header.stamp.sec") for block in found):
+        sec, nanosec = (
+            np.concatenate([block.read(f"header.stamp.{p}") for block in found]) for p in ("sec", "nanosec")
+        )
+        header = np.asarray(sec * 1_000_000_000 + nanosec)[order]
+    return Rows(index[order], arrays, header)
+
+
+def _feet(arrays: Mapping[str, AnyArray], names: tuple[str, ...], legs: tuple[str, ...]) -> dict[str, AnyArray]:
+    index = [names.index(leg) for leg in legs if leg in names]
+    if len(index) != len(legs):
+        raise GaitError(f"the feet in the log are {', '.join(names)}, but the legs of the robot are {', '.join(legs)}")
+    found = {"t": arrays["t"][:, 0]} if "t" in arrays else {}
+    for name, width in (("contact", 1), ("foot_force", 1), ("foot_vel_w", 3)):
+        if name in arrays and arrays[name].shape[1] == width * len(names):
+            per_foot = arrays[name].reshape(-1, len(names), width)[:, index]
+            found[name] = per_foot if width > 1 else per_foot[..., 0]
+    if "contact" in found:
+        found["contact"] = found["contact"] != 0
+    return found
+
+
+def _named_joints(
+    topic: Topic, found: Sequence[Block], role: str, joints: tuple[str, ...], names: str | None, notes: Notes
+) -> Rows:
+    """Joint states by name. Several publishers may share a topic, each with joints of its own."""
+    groups: dict[tuple[str, ...], list[Block]] = {}
+    for block in found:
+        count = block.layout.count("position")
+        listed = block.layout.texts["name"] or tuple(f"joint_{i}" for i in range(count))
+        if count == len(listed):
+            groups.setdefault(listed, []).append(block)
+    if not groups:
+        raise GaitError(f"{topic.name} has no joint angles: choose another topic with --{role}")
+    sets = {}
+    for listed, several in groups.items():
+        rows = _collect(several, FIELDS[topic.kind][role])
+        sets[listed] = rows._replace(arrays={k: v for k, v in rows.arrays.items() if v.shape[1] == len(listed)})
+    whole = [key for key in sets if len(key) >= len(joints)]
+    together = tuple(dict.fromkeys(name for key in sets for name in key))
+    if not whole and len(together) >= len(joints):
+        notes.say(f"{topic.name}: joints come in {len(sets)} kinds of message, and were put together")
+        listed, rows = together, _join(list(sets.values()))
+    else:
+        listed = max(whole or sets, key=lambda key: len(sets[key].places))
+        rows = sets[listed]
+    try:
+        match = match_joints(listed, joints, names)
+    except GaitError as error:
+        raise GaitError(f"{topic.name}: {error}") from None
+    notes.say(f"{topic.name}: {match.note}" if match.note else "")
+    if listed in sets and len(sets) > 1:
+        others = len(topic.messages) - len(rows.places)
+        notes.say(f"{topic.name}: {others} messages name other joints, and were left out")
+    return rows._replace(arrays={name: array[:, list(match.index)] for name, array in rows.arrays.items()})
+
+
+def _join(sets: Sequence[Rows]) -> Rows:
+    """One row for each message of the publisher that starts last, with what the others published just before."""
+    last = max(sets, key=lambda rows: int(rows.places[0]))
+    shared = set.intersection(*(set(rows.arrays) for rows in sets))
+    before = [np.searchsorted(rows.places, last.places, side="right") - 1 for rows in sets]
+    return last._replace(
+        arrays={
+            name: np.concatenate([rows.arrays[name][at] for rows, at in zip(sets, before, strict=True)], axis=1)
+            for name in shared
+        }
+    )
+
+
+def _with_targets(topic: Topic, rows: Rows, notes: Notes) -> Rows:
+    """Without the commands that give no angle: motors off, or driven by torque alone."""
+    real = np.all(has_target(rows.arrays["q_des"]) & (rows.arrays.pop("kp") > 0.0), axis=1)
+    if not real.all():
+        notes.say(
+            f"{topic.name}: {int((~real).sum())} of {len(real)} commands give no angle for a joint, and were left out"
+        )
+    return rows.pick(real)

@@ -1,0 +1,96 @@
+"""Which robot is simulated: a perfect one, the training one, or the benchmark twin that differs from both.
+
+The twin is a list of imperfections, `twin.yaml`. Each one has its figures there and nowhere else, with where they come
+from; the benchmark applies all of them, and a study may apply one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gait.errors import GaitError
+from gait.log.imu_noise import ImuNoise
+from gait.sim.episode import EpisodeConfig
+from gait.sim.sensors import JointConfig, SensorConfig
+
+
+@dataclass(frozen=True)
+class Imperfection:
+    """One way in which the twin is not the robot that its description promises."""
+
+    name: str
+    figures: str
+    """The figures in words, with units."""
+    source: str
+    """Where the figures come from, or why they were chosen."""
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `EpisodeConfig` that change."""
+    imu: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `ImuNoise` that change."""
+    joints: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `JointConfig` that change."""
+
+
+def _hashable(value: Any) -> Any:
+    """Lists of a file as the tuples that frozen settings hold."""
+    if isinstance(value, Mapping):
+        return {key: _hashable(entry) for key, entry in value.items()}
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+TWIN = tuple(
+    Imperfection(**_hashable(entry))
+    for entry in yaml.safe_load(Path(__file__).with_name("twin.yaml").read_text(encoding="utf-8"))
+)
+"""The benchmark robot. Slips are not in the list: they come from the terrain."""
+
+TRAINING_SENSORS = SensorConfig(imu=ImuNoise(gyro_noise=4.5e-4, accel_noise=4.5e-3))
+"""Zero-mean Gaussian noise on the IMU only, as in the paper: 0.01 rad/s and 0.1 m/s^2 in a sample, two to three times
+the data sheet's, so that a network does not depend on the noise level of one IMU. Joints stay clean."""
+
+PROFILES = ("exact", "training", "twin")
+"""Names of the robots: perfect sensors, the training robot, the benchmark robot."""
+
+
+def sensors_of(profile: str, only: Iterable[str] | None = None) -> SensorConfig:
+    """The sensors of a profile.
+
+    Args:
+        profile: one of `PROFILES`.
+        only: for the twin, the names of the imperfections to apply; all by default.
+    """
+    if profile == "exact":
+        return SensorConfig()
+    if profile == "training":
+        return TRAINING_SENSORS
+    imu, joints = ImuNoise(), JointConfig()
+    for item in _chosen(profile, only):
+        imu, joints = replace(imu, **item.imu), replace(joints, **item.joints)
+    # The Go1's foot sensors read an uncalibrated air pressure: nothing here may depend on them.
+    return SensorConfig(imu=imu, joints=joints, foot_force=False)
+
+
+def body_of(profile: str, config: EpisodeConfig, only: Iterable[str] | None = None) -> EpisodeConfig:
+    """The episode with the body of a profile: the twin's own, otherwise unchanged."""
+    if profile in ("exact", "training"):
+        return config
+    for item in _chosen(profile, only):
+        config = replace(config, **item.body)
+    return config
+
+
+def _chosen(profile: str, only: Iterable[str] | None) -> list[Imperfection]:
+    if profile != "twin":
+        raise GaitError(f"unknown sensors '{profile}': choose one of {', '.join(PROFILES)}")
+    if only is None:
+        return list(TWIN)
+    by_name = {item.name: item for item in TWIN}
+    for name in (wanted := list(only)):
+        if name not in by_name:
+            raise GaitError(f"the twin has no imperfection '{name}': they are {', '.join(by_name)}")
+    return [by_name[name] for name in wanted]

@@ -1,0 +1,187 @@
+"""The walking controller: from the robot's state to joint targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.robot import Link, Robot, combined
+from gait.sim.commands import Command
+from gait.sim.gaits import GaitClock, gait_id, gait_of
+from gait.sim.leg_kernels import Legs
+from gait.sim.mpc.footwork import find_feet, observe
+from gait.sim.mpc.joint_targets import joint_targets
+from gait.sim.mpc.planner import HORIZON, ForcePlanner, MpcWeights
+from gait.sim.mpc.preview import look_ahead
+from gait.sim.mpc.walk_state import Pattern, Preview, Tuning, WalkReading, WalkState
+from gait.sim.proportions import Proportions
+
+_STILL: Array = np.zeros(3)
+
+
+@dataclass(frozen=True)
+class ControllerConfig:
+    """Settings of the walking controller of a Go1, the same for every gait and terrain; `fitted` makes a robot's."""
+
+    height: float = 0.275
+    """Height of the base above the centres of standing feet, in metres."""
+    friction: float = 0.5
+    """Friction the force planner counts on while no foot slips; it does not know the true one."""
+    least_friction: float = 0.14
+    """Friction it still counts on when feet slip."""
+    slip_speed: float = 0.2
+    """Speed of a standing foot, in m/s, from which on it counts as slipping."""
+    caution_time: float = 0.1
+    """Seconds of slipping in which trust in the ground falls to a third."""
+    trust_rate: float = 0.6
+    """How fast trust returns when feet hold, friction per second."""
+    max_force: float = 180.0
+    """Largest vertical force of a foot in newtons."""
+    plan_rate: float = 60.0
+    """Force plans a second, at most one per control step."""
+    foot_gain: float = 0.03
+    """Seconds by which a velocity error moves a foothold."""
+    acceleration: float = 2.0
+    """How fast the velocity command is followed, m/s^2."""
+    yaw_acceleration: float = 3.0
+    """How fast the turning command is followed, rad/s^2."""
+    leash: float = 0.05
+    """How far the wanted position may run ahead of the body, in metres."""
+    swing_kp: float = 60.0
+    """Effective position gain of swinging legs, whatever the drive's own, in N m/rad."""
+    swing_kd: float = 1.2
+    """Effective velocity gain of swinging legs, in N m s/rad."""
+    grip: float = 0.35
+    """How firmly a standing foot holds on to its place against slipping, in N m s/rad: that place drifts after the foot
+    within `grip / kp` seconds, so stiff and weak drives brake a slip alike."""
+    weights: MpcWeights = field(default_factory=MpcWeights)
+    """What the force planner minimises."""
+
+    def fitted(self, to: Proportions) -> ControllerConfig:
+        """The settings that make a robot of other proportions walk alike."""
+        lengths = {"height": "length", "leash": "length", "slip_speed": "time", "foot_gain": "time"}
+        gains = {"swing_kp": "stiffness", "swing_kd": "damping", "grip": "damping"}
+        fitted = to.fit(self, **lengths, **gains, max_force="mass", yaw_acceleration="/length")
+        return replace(fitted, weights=self.weights.fitted(to))
+
+
+def rigid_body(robot: Robot, q: Array) -> Link:
+    """The whole robot, frozen at the joints `q` (J,), as one link in the base frame."""
+    parts = [robot.base]
+    for i in range(robot.num_legs):
+        origin, R = np.zeros(3), np.eye(3)
+        for k, link in enumerate(robot.links[i]):
+            origin = origin + R @ robot.offsets[i, k]
+            angle = robot.signs[i, k] * q[3 * i + k]
+            c, s = math.cos(angle), math.sin(angle)
+            R = R @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]] if k == 0 else [[c, 0, s], [0, 1, 0], [-s, 0, c]])
+            parts.append(Link(link.mass, origin + R @ link.com, R @ link.inertia @ R.T))
+    return combined(parts)
+
+
+class Controller:
+    """Walks a robot: gait clock, force planner, footholds and joint targets.
+
+    It knows joint positions and velocities, angular rate, orientation and velocity, and keeps its own odometry from
+    them; height above the ground comes from the standing legs. It never sees true positions or contacts. `gait_id` is
+    the gait that is walked or changed to, as episodes record it.
+    """
+
+    def __init__(
+        self, robot: Robot, gait_name: str, kp: float, kd: float, period: float, config: ControllerConfig | None = None
+    ) -> None:
+        self.config = (config or ControllerConfig()).fitted(Proportions.of(robot))
+        self.robot = robot
+        gait = gait_of(gait_name, robot)
+        self.clock = GaitClock(gait)
+        self.gait_id = gait_id(gait_name)
+        self.period = period
+        c, legs = self.config, robot.num_legs
+        body = rigid_body(robot, robot.q_stand)
+        self._com_b, self.planner = body.com, ForcePlanner(robot.mass, body.inertia, c.weights, c.max_force)
+        self._legs, self.state, self._view = Legs.of(robot), WalkState.of(legs), Preview.of(HORIZON, legs)
+        # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
+        self._under_hips: Array = (robot.offsets[:, 0] + robot.offsets[:, 1])[:, :2]
+        self._place_hips()
+        # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
+        trust = min(1.0, 0.004 / period)
+        self._tuning = Tuning(
+            dt=period,
+            ground_rate=min(1.0, period / 0.15),
+            foot_gain=c.foot_gain,
+            acceleration=c.acceleration,
+            yaw_acceleration=c.yaw_acceleration,
+            leash=c.leash,
+            kp=float(kp),
+            kd=float(kd),
+            extra_kp=max(c.swing_kp - kp, 0.0) * trust,
+            extra_kd=max(c.swing_kd - kd, 0.0) * trust,
+            release=1.0 - math.exp(-period * kp / c.grip),
+        )
+        self._plan_every = max(1, round(1.0 / (c.plan_rate * period)))
+        self.height, self.step_height, self.frequency = c.height, gait.step_height, 0.0
+        self.friction, self.wanted = c.friction, np.zeros(3)
+        self.q_des = robot.q_stand.reshape(legs, 3).copy()
+        self._count = 0
+
+    def command(self, command: Command) -> None:
+        """Follow another command from now on."""
+        if command.gait:
+            self.clock.switch(gait_of(command.gait, self.robot))
+            self.gait_id = gait_id(command.gait)
+        self.wanted[:] = command.vx, command.vy, command.yaw_rate
+        self.height = self.config.height + command.height
+        self.step_height = command.step_height or self.clock.gait.step_height
+        self.frequency = command.step_frequency
+
+    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
+        """Joint targets (L, 3) for the coming control period.
+
+        Args:
+            q: joint positions (J,).
+            dq: joint velocities (J,).
+            quat: orientation wxyz.
+            omega_b: angular rate in the base frame.
+            vel_w: velocity of the base in the world frame.
+        """
+        clock, state = self.clock, self.state
+        reading = WalkReading(q.reshape(-1, 3), dq.reshape(-1, 3), quat, omega_b, vel_w)
+        if self._count == 0:
+            self._begin(reading)
+        else:
+            state.pos[:] += vel_w * self.period
+        if clock.advance(self.period, self.frequency):
+            self._place_hips()
+        # To stand is to stop: brake while the legs still step.
+        wanted = self.wanted if clock.gait.duty < 1.0 else _STILL
+        pattern = Pattern(clock.phases, clock.duty, clock.period)
+        self._trust_ground(observe(self._legs, reading, self._tuning, pattern, wanted, state))
+        if self._count % self._plan_every == 0:
+            count = look_ahead(reading, self._com_b, self.height, pattern, state, self._view)
+            yaw, dt = math.atan2(state.R[1, 0], state.R[0, 0]), clock.period / HORIZON
+            self.planner.plan(dt, self.friction, yaw, count, self._view, state.forces, state.acc)
+        self._count += 1
+        joint_targets(self._legs, reading, self._tuning, self.step_height, state, self.q_des)
+        return self.q_des
+
+    def _begin(self, reading: WalkReading) -> None:
+        """The feet stand on the ground where they are."""
+        state = self.state
+        find_feet(self._legs, reading.q, reading.quat, state)
+        state.anchor[:] = state.grip[:] = state.feet_w
+        state.ground[:] = state.feet_w.mean(axis=0)
+        state.pose[2] = math.atan2(state.R[1, 0], state.R[0, 0])
+
+    def _place_hips(self) -> None:
+        self.state.hips[:] = self._under_hips - np.sign(self._under_hips) * self.clock.inset
+
+    def _trust_ground(self, slip: float) -> None:
+        """Count on less friction at once when feet slip, and on more again little by little when they hold."""
+        config = self.config
+        if slip > config.slip_speed:
+            self.friction = max(self.friction * math.exp(-self.period / config.caution_time), config.least_friction)
+        else:
+            self.friction = min(self.friction + config.trust_rate * self.period, config.friction)

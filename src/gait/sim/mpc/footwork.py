@@ -1,0 +1,161 @@
+"""Footwork, compiled: when legs lift off and touch down, where they land, and where the ground is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.sim.compiled import compiled
+from gait.sim.leg_kernels import Legs, feet_of, foot_velocity
+from gait.sim.mpc.walk_state import Pattern, Tuning, WalkReading, WalkState
+from gait.sim.rotation_kernels import rotation_from_quat, transform
+
+
+@compiled
+def observe(legs: Legs, reading: WalkReading, tuning: Tuning, pattern: Pattern, wanted: Array, s: WalkState) -> float:
+    """Bring everything the controller knows about body, feet and ground up to date.
+
+    Args:
+        legs: of the robot as it is described.
+        reading: of this step.
+        tuning: settings.
+        pattern: of the gait.
+        wanted: commanded forward, sideways and yaw velocity.
+        s: updated.
+
+    Returns:
+        Speed of the fastest foot that should stand still, m/s.
+    """
+    find_feet(legs, reading.q, reading.quat, s)
+    slip = slip_speed(reading, s)
+    step_phases(pattern, s)
+    track_ground(tuning.ground_rate, s)
+    yaw = math.atan2(s.R[1, 0], s.R[0, 0])
+    follow_command(wanted, tuning, yaw, s)
+    footholds(pattern.duty * pattern.period, tuning.foot_gain, yaw, reading.vel_w, s)
+    return slip
+
+
+@compiled
+def find_feet(legs: Legs, q: Array, quat: Array, s: WalkState) -> None:
+    """Orientation, feet in the base frame and in the odometry frame, and the leg Jacobians."""
+    s.R[:] = rotation_from_quat(quat)
+    feet_of(legs, q, s.feet_b, s.jac)
+    for leg in range(q.shape[0]):
+        s.feet_w[leg] = transform(s.R, s.pos, s.feet_b[leg])
+
+
+@compiled
+def slip_speed(reading: WalkReading, s: WalkState) -> float:
+    """Highest horizontal speed in m/s of the feet that should stand still, as the robot itself can tell.
+
+    Feet that have just landed or are about to leave do not count.
+    """
+    most = 0.0
+    for leg in range(s.stance.shape[0]):
+        if s.stance[leg] == 0 or s.progress[leg] < 0.15 or s.progress[leg] > 0.85:
+            continue
+        moving = foot_velocity(s.jac[leg], reading.dq[leg], reading.omega_b, s.feet_b[leg])
+        slide = transform(s.R, reading.vel_w, moving)
+        most = max(most, math.sqrt(slide[0] * slide[0] + slide[1] * slide[1]))
+    return most
+
+
+@compiled
+def step_phases(pattern: Pattern, s: WalkState) -> None:
+    """Let legs lift off and touch down as their phases say.
+
+    A leg whose swing would have little time left (the pattern changed under it) stays down for another cycle.
+    """
+    duty = pattern.duty
+    for leg in range(pattern.phases.shape[0]):
+        phase = pattern.phases[leg]
+        if s.stance[leg] == 1:
+            if duty < phase < duty + 0.35 * (1.0 - duty):
+                s.stance[leg] = 0
+                s.lifted[leg] = phase
+                s.start[leg] = s.feet_w[leg]
+                s.target[leg] = s.feet_w[leg]
+        elif phase < s.lifted[leg] - 1e-9:
+            s.stance[leg] = 1
+            s.anchor[leg] = s.feet_w[leg]
+        if s.stance[leg] == 1:
+            s.progress[leg] = min(phase / duty, 1.0)
+            # The foot may still settle at first; later its place is the ground's.
+            if s.progress[leg] < 0.3:
+                s.anchor[leg] = s.feet_w[leg]
+        else:
+            s.swing_time[leg] = max((1.0 - s.lifted[leg]) * pattern.period, 0.05)
+            s.progress[leg] = (phase - s.lifted[leg]) / (1.0 - s.lifted[leg])
+
+
+@compiled
+def track_ground(rate: float, s: WalkState) -> None:
+    """Correct the height by the standing feet, and lay the ground plane through the last places of all feet.
+
+    `rate` is the share of the way to the new plane in this step.
+    """
+    legs = s.stance.shape[0]
+    count, error = 0, 0.0
+    mean = np.zeros(3)
+    for leg in range(legs):
+        # A foot that has just landed may still settle; later its place is the ground's.
+        if s.stance[leg] == 1 and s.progress[leg] >= 0.3:
+            count += 1
+            error += s.anchor[leg, 2] - s.feet_w[leg, 2]
+        mean += s.anchor[leg] / legs
+    if count > 0:
+        error *= 0.2 / count
+        s.pos[2] += error
+        s.feet_w[:, 2] += error
+    xx, xy, yy, xz, yz = 1e-3, 0.0, 1e-3, 0.0, 0.0
+    for leg in range(legs):
+        x, y, z = s.anchor[leg, 0] - mean[0], s.anchor[leg, 1] - mean[1], s.anchor[leg, 2] - mean[2]
+        xx += x * x
+        xy += x * y
+        yy += y * y
+        xz += x * z
+        yz += y * z
+    det = xx * yy - xy * xy
+    sx, sy = (yy * xz - xy * yz) / det, (xx * yz - xy * xz) / det
+    s.slope[0] += rate * (min(max(sx, -0.4), 0.4) - s.slope[0])
+    s.slope[1] += rate * (min(max(sy, -0.4), 0.4) - s.slope[1])
+    s.ground[:] += rate * (mean - s.ground)
+
+
+@compiled
+def follow_command(wanted: Array, tuning: Tuning, yaw: float, s: WalkState) -> None:
+    """Follow the command at a bounded acceleration; the wanted pose stays on a leash around the real one."""
+    dt, leash = tuning.dt, tuning.leash
+    for i in range(3):
+        step = (tuning.acceleration if i < 2 else tuning.yaw_acceleration) * dt
+        s.following[i] += min(max(wanted[i] - s.following[i], -step), step)
+    cos, sin = math.cos(yaw), math.sin(yaw)
+    s.vel_cmd[0] = cos * s.following[0] - sin * s.following[1]
+    s.vel_cmd[1] = sin * s.following[0] + cos * s.following[1]
+    gap_x = s.pose[0] + s.vel_cmd[0] * dt - s.pos[0]
+    gap_y = s.pose[1] + s.vel_cmd[1] * dt - s.pos[1]
+    far = math.sqrt(gap_x * gap_x + gap_y * gap_y)
+    shrink = leash / far if far > leash else 1.0
+    s.pose[0], s.pose[1] = s.pos[0] + shrink * gap_x, s.pos[1] + shrink * gap_y
+    turn = (s.pose[2] + s.following[2] * dt - yaw + math.pi) % (2.0 * math.pi) - math.pi
+    s.pose[2] = yaw + min(max(turn, -0.3), 0.3)
+
+
+@compiled
+def footholds(stance_time: float, gain: float, yaw: float, vel: Array, s: WalkState) -> None:
+    """Raibert's rule: land under the hip, half a stance ahead, plus `gain` seconds of the velocity error."""
+    for leg in range(s.stance.shape[0]):
+        if s.stance[leg] == 1 or s.progress[leg] > 0.9:
+            continue
+        left = (1.0 - s.progress[leg]) * s.swing_time[leg]
+        heading = yaw + s.following[2] * (left + 0.5 * stance_time)
+        cos, sin = math.cos(heading), math.sin(heading)
+        for i in range(2):
+            hip = cos * s.hips[leg, 0] - sin * s.hips[leg, 1] if i == 0 else sin * s.hips[leg, 0] + cos * s.hips[leg, 1]
+            ahead = 0.5 * stance_time * vel[i] + gain * (vel[i] - s.vel_cmd[i])
+            s.target[leg, i] = s.pos[i] + vel[i] * left + hip + min(max(ahead, -0.22), 0.22)
+        rise = s.slope[0] * (s.target[leg, 0] - s.ground[0]) + s.slope[1] * (s.target[leg, 1] - s.ground[1])
+        s.target[leg, 2] = s.ground[2] + rise - 0.004

@@ -1,0 +1,145 @@
+"""What the compiled parts of the walking controller share: the reading, the settings and the state, by name.
+
+Positions are in an odometry frame with the world's axes; the controller keeps it itself. Arrays over legs come first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gait.arrays import AnyArray, Array
+
+
+class WalkReading(NamedTuple):
+    """The controller's input in one step."""
+
+    q: Array
+    """Joint angles (L, 3)."""
+    dq: Array
+    """Joint velocities (L, 3)."""
+    quat: Array
+    """Orientation of the base, wxyz."""
+    omega_b: Array
+    """Its angular velocity in its own frame."""
+    vel_w: Array
+    """Its velocity in the world frame."""
+
+
+class Pattern(NamedTuple):
+    """Where the gait is in its cycle."""
+
+    phases: Array
+    """Of each leg in [0, 1) (L,)."""
+    duty: float
+    """Share of the cycle that a leg stands."""
+    period: float
+    """Seconds of a cycle."""
+
+
+class Tuning(NamedTuple):
+    """Settings that stay for a walk."""
+
+    dt: float
+    """Seconds of a control step, for which joint targets are held."""
+    ground_rate: float
+    """Share of the way to the new ground plane in a step."""
+    foot_gain: float
+    """Seconds by which a velocity error moves a foothold."""
+    acceleration: float
+    yaw_acceleration: float
+    leash: float
+    """How far the wanted position may be from the real one, m."""
+    kp: float
+    kd: float
+    extra_kp: float
+    """What swinging legs get on top of the drive's gains."""
+    extra_kd: float
+    release: float
+    """Share of its way to a foot that slips which the held place goes in a step."""
+
+
+class WalkState(NamedTuple):
+    """What the controller knows about body, feet and ground; every array is updated in place."""
+
+    pos: Array
+    """Position of the base (3,)."""
+    R: Array
+    """Orientation of the base (3, 3)."""
+    acc: Array
+    """Planned acceleration of the body (3,)."""
+    com_w: Array
+    """Centre of mass (3,)."""
+    feet_b: Array
+    """Feet in the base frame (L, 3)."""
+    feet_w: Array
+    """Feet (L, 3)."""
+    jac: Array
+    """Leg Jacobians (L, 3, 3)."""
+    forces: Array
+    """Planned forces of the ground on each foot, world frame (L, 3)."""
+    stance: AnyArray
+    """1 where a leg stands, 0 where it swings (L,)."""
+    lifted: Array
+    """Phase at which each leg left the ground (L,)."""
+    progress: Array
+    """Share of stance or swing that has passed (L,)."""
+    swing_time: Array
+    """Seconds of each swing (L,)."""
+    start: Array
+    """Where each swing began (L, 3)."""
+    anchor: Array
+    """Where each foot stood last (L, 3)."""
+    target: Array
+    """Where each swing ends (L, 3)."""
+    grip: Array
+    """Where each standing foot should stay; drifts after a foot that slips (L, 3)."""
+    hips: Array
+    """Neutral foot places below the base in the heading frame (L, 2)."""
+    ground: Array
+    """A point of the ground plane (3,)."""
+    slope: Array
+    """Slope of that plane along x and y (2,)."""
+    following: Array
+    """Forward, sideways and yaw velocity that are followed now (3,)."""
+    vel_cmd: Array
+    """The velocity followed, in the world frame (3,)."""
+    pose: Array
+    """Wanted x, y and heading (3,)."""
+
+    @staticmethod
+    def of(legs: int) -> WalkState:
+        """The state of a robot that stands at the origin."""
+        three = {name: np.zeros(3) for name in ("pos", "acc", "com_w", "ground", "following", "vel_cmd", "pose")}
+        places = ("feet_b", "feet_w", "forces", "start", "anchor", "target", "grip")
+        return WalkState(
+            **three,
+            **{name: np.zeros((legs, 3)) for name in places},
+            R=np.eye(3),
+            jac=np.zeros((legs, 3, 3)),
+            stance=np.ones(legs, dtype=np.int64),
+            lifted=np.zeros(legs),
+            progress=np.zeros(legs),
+            swing_time=np.full(legs, 0.2),
+            hips=np.zeros((legs, 2)),
+            slope=np.zeros(2),
+        )
+
+
+class Preview(NamedTuple):
+    """What the force planner looks at over its horizon of N steps, in the heading frame."""
+
+    share: Array
+    """Part of each step during which a leg stands (N, L)."""
+    arms: Array
+    """From the centre of mass to each foot (N, L, 3)."""
+    state: Array
+    """Roll, pitch, yaw; position of the centre of mass; angular and linear velocity (12,)."""
+    reference: Array
+    """The same as wanted at the end of every step (N, 12)."""
+
+    @staticmethod
+    def of(steps: int, legs: int) -> Preview:
+        """Empty."""
+        return Preview(np.zeros((steps, legs)), np.zeros((steps, legs, 3)), np.zeros(12), np.zeros((steps, 12)))
