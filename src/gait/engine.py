@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -130,12 +131,16 @@ class Engine:
         if attention and isinstance(a, AttentionArchitecture):
             self.shape = Shape(a.history, len(a.tokens))
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
-        """Of everything but the weights: a context belongs to engines with the same one."""
+        """A context belongs to engines with the same one: same robot, parameters and weights."""
         copy = CConfig.from_buffer_copy(self.config)
         copy.network = copy.spare_network = copy.leg_network = None
-        return hashlib.sha256(bytes(copy)).digest()
+        digest = hashlib.sha256(bytes(copy))
+        for network in self.networks:
+            for name, array in sorted(network.arrays().items()):
+                digest.update(name.encode() + array.tobytes())
+        return digest.digest()
 
     def needs(self, given: Collection[str]) -> str | None:
         """Raise GaitError if the given fields are not enough; otherwise name the field that contacts come from."""
