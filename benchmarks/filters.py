@@ -1,6 +1,6 @@
 """Speed of the filters, each against a named rival in the same run: `make bench`, or add `--json`.
 
-Velocity-aided: one call from Python that propagates and corrects, against the same filter in plain numpy.
+Velocity-aided: one call from Python that propagates and corrects, against the same filter in numpy (`gait.reference`).
 Contact-aided with two feet: propagate, and correct, against gtsam's LeggedInvariantEKF (C++) called from Python.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from gait.filters import InvariantEKF, ProcessNoise
-from gait.filters.reference import ReferenceFilter
 
 from gait.bench.rivals import FEET, gtsam_filter
 from gait.bench.timing import medians
+from gait.invariant_ekf import InvariantEKF
+from gait.parameters import ProcessNoise
+from gait.reference.filter import ReferenceFilter
 from gait.report.table_text import rows_to_table
 from gait.rows import Row, rows_to_json
 
@@ -29,7 +30,7 @@ def velocity_aided() -> dict[str, float]:
         plain.propagate(GYRO, ACCEL, DT)
         plain.correct_velocity(vel, COV)
 
-    return medians({"numba": lambda: ours.step(GYRO, ACCEL, DT, vel, COV), "numpy": numpy_step})
+    return medians({"core": lambda: ours.step(GYRO, ACCEL, DT, vel, COV), "numpy": numpy_step})
 
 
 def contact_aided() -> dict[str, float]:
@@ -44,9 +45,9 @@ def contact_aided() -> dict[str, float]:
     assert np.abs(theirs.covariance() - before).max() > 1e-3, "the rival did no work"
     return medians(
         {
-            "numba_propagate": lambda: ours.propagate(GYRO, ACCEL, DT, walk, still),
+            "core_propagate": lambda: ours.propagate(GYRO, ACCEL, DT, walk, still),
             "gtsam_propagate": lambda: theirs.predict(GYRO, ACCEL, DT),
-            "numba_correct": lambda: ours.correct_feet(FEET, covs),
+            "core_correct": lambda: ours.correct_feet(FEET, covs),
             "gtsam_correct": lambda: theirs.processContacts(measurements),
         }
     )
@@ -55,10 +56,10 @@ def contact_aided() -> dict[str, float]:
 def main() -> None:
     velocity, contact = velocity_aided(), contact_aided()
     rows = [Row(f"velocity_aided.{name}_step", value, "us") for name, value in velocity.items()]
-    rows.append(Row("velocity_aided.times_faster_than_numpy", velocity["numpy"] / velocity["numba"], "x"))
+    rows.append(Row("velocity_aided.times_faster_than_numpy", velocity["numpy"] / velocity["core"], "x"))
     rows += [Row(f"contact_aided.{name}", value, "us") for name, value in contact.items()]
     for part in ("propagate", "correct"):
-        ratio = contact[f"gtsam_{part}"] / contact[f"numba_{part}"]
+        ratio = contact[f"gtsam_{part}"] / contact[f"core_{part}"]
         rows.append(Row(f"contact_aided.{part}_times_faster_than_gtsam", ratio, "x"))
     if "--json" in sys.argv:
         print(rows_to_json(rows))

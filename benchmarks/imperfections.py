@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from gait.filters import BASELINES, ContactAidedFilter
 
-from gait import Robot
+from gait import Estimator, Robot
 from gait.arrays import Array
 from gait.io.atomic import atomic_path
 from gait.sim.collect import CollectConfig, draw_episode
@@ -35,6 +34,7 @@ class Study:
 
     def __init__(self, episodes: int, seconds: float) -> None:
         self.robot = Robot.load("go1")
+        self.estimator = Estimator.load(self.robot, "iekf")
         self.episodes, self.seconds = episodes, seconds
         self._raw: dict[object, list[RawEpisode]] = {}
 
@@ -47,7 +47,7 @@ class Study:
                 continue
             noise = draw_episode(config, number)[2]
             log = sense(raw, self.robot, sensors_of("twin", names), noise)
-            estimate = ContactAidedFilter(self.robot, BASELINES["iekf"]).run(log)
+            estimate = self.estimator.run(log, start="truth")
             squares.append(np.sum((estimate.need("vel_b") - log.vel_b) ** 2, axis=1))
         return float(np.sqrt(np.concatenate(squares).mean()))
 

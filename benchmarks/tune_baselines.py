@@ -1,4 +1,4 @@
-"""The search behind src/gait/filters/baselines.yaml: the settings of `iekf` and `iekf-sr`, tuned on training episodes.
+"""The search behind src/gait/baselines.yaml: the settings of `iekf` and `iekf-sr`, tuned on training episodes.
 
     python benchmarks/tune_baselines.py              # print what it finds
     python benchmarks/tune_baselines.py --write      # and write the settings and the section of docs/filters.md
@@ -28,15 +28,16 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from gait.filters import BASELINES, ContactAided, ContactAidedFilter, ContactDetection, SlipRejection
 from knobs import Budget, Knob, Measure, Point, rounded, search
 from sections import DOCS, markdown, paragraph, write_section
 
+from gait.engine import Engine
+from gait.estimator import Estimator
 from gait.io import open_log
 from gait.io.atomic import atomic_path
 from gait.log.log import Log
 from gait.metrics import relative_error, velocity_rmse
-from gait.parameters import BASELINES_FILE
+from gait.parameters import BASELINES, BASELINES_FILE, ContactAided, ContactDetection, SlipRejection
 from gait.robot import Robot
 from gait.rows import Row, rows_to_json
 
@@ -145,10 +146,10 @@ def load_episodes(folder: Path = RUNS) -> Halves:
 
 def errors_of(params: ContactAided, episodes: Iterable[Episode], robot: Robot) -> list[tuple[float, float]]:
     """Velocity RMSE, m/s, and position error over 5 s, m, of each episode; infinite where the filter breaks down."""
-    errors = []
+    estimator, errors = Estimator(robot, Engine(robot, contacts=params), "iekf"), []
     for episode in episodes:
         log = episode.log
-        found = ContactAidedFilter(robot, params).run(log)
+        found = estimator.run(log, start="truth")
         window = min(WINDOW, 0.5 * log.duration)
         pair = velocity_rmse(found, log).rmse, relative_error(found, log, window).position.rmse
         errors.append(pair if all(map(math.isfinite, pair)) else (math.inf, math.inf))
@@ -251,7 +252,7 @@ def write_settings(tuned: Mapping[str, ContactAided], path: Path = BASELINES_FIL
         "# The model-based methods. Written by `python benchmarks/tune_baselines.py --write`, which tuned them on\n"
         f"# {sum(EPISODES.values())} episodes of {SECONDS:g} s: trot on {', '.join(EPISODES)} ground, training robot,"
         f" seed {SEED}, disturbed joints\n"
-        "# (docs/filters.md). What is not here stands in params.py; noise of the IMU and prior are every method's.\n"
+        "# (docs/filters.md). What is not here stands in parameters.py; IMU noise and prior are every method's.\n"
     )
     tree = {name: settings_of(params) for name, params in tuned.items()}
     with atomic_path(path) as temporary:

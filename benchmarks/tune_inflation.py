@@ -20,8 +20,8 @@ from sections import DOCS, markdown, paragraph, write_section
 from tune_baselines import HALVES, WINDOW, Episode, geometric_mean, load_episodes
 
 from gait.estimator import METHODS, Estimator
-from gait.filters import Options
 from gait.metrics import nees, relative_error, velocity_rmse
+from gait.parameters import Options
 
 FACTORS = (1.0, 3.0, 10.0, 15.0, 20.0, 30.0, 50.0, 80.0)
 LEARNED = tuple(name for name, method in METHODS.items() if method.weights)

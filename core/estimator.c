@@ -184,7 +184,7 @@ static void bridge(gait_t *g, double dt, double accel)
     filter_propagate(f, s, &noise, g->contacts.walk, g->contacts.roll_i, f->b[0], force, dt);
 }
 
-/* The same for the contact-aided filter, which lets go of its feet. */
+/* The same, feet let go of, of which only the contact-aided filter has any. */
 static void bridge_without_feet(gait_t *g, double dt)
 {
     for (int leg = 0; leg < g->config->robot.legs; leg++) {
@@ -213,7 +213,7 @@ static void advance(gait_t *g, double dt, uint32_t health)
         const double slow = in->dt / c->period;
         noise.accel_share *= slow * sqrt(slow);
     }
-    filter_propagate(&g->filter, s, &noise, NULL, NULL, in->gyro, in->accel, dt);
+    filter_propagate(&g->filter, s, &noise, g->contacts.walk, g->contacts.roll_i, in->gyro, in->accel, dt);
 }
 
 /* Inputs of the network from the admitted sample; those of the one before move back. Returns health bits. */
@@ -361,28 +361,37 @@ static uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, 
     return verdict == AFTER_GAP ? health | correct(g) : health;
 }
 
-/* The same for the contact-aided filter, and up to its measurements for those of the caller. */
-static uint32_t contact_step(gait_t *g, const gait_sample *sample, int verdict, uint32_t health, int *ready)
+/* The first sample of a method without a network: roll and pitch from gravity, if nothing else is known. */
+static uint32_t start(gait_t *g)
 {
-    const gait_config *c = g->config;
-    gait_input *in = &g->input;
-    if (verdict == FIRST) {
-        health |= GAIT_STARTING;
-        if (!g->align) return health;
-        if (in->blind > 0.0 || !align(g)) {
-            in->started = 0; /* not a robot at rest: look again at the next sample */
-            return health | GAIT_NO_MEASUREMENT;
-        }
-        g->align = 0;
-        return health;
+    if (g->align && (g->input.blind > 0.0 || !align(g))) {
+        g->input.started = 0; /* not a robot at rest: look again at the next sample */
+        return GAIT_STARTING | GAIT_NO_MEASUREMENT;
     }
+    g->align = 0;
+    return GAIT_STARTING;
+}
+
+/* The same for the contact-aided filter. */
+static uint32_t contact_step(gait_t *g, const gait_sample *sample, int verdict, uint32_t health)
+{
+    gait_input *in = &g->input;
+    if (verdict == FIRST) return health | start(g);
     if (verdict == AFTER_GAP || in->blind > 0.0) {
         bridge_without_feet(g, fmin(in->dt, LONGEST_GAP));
         return health | GAIT_NO_MEASUREMENT;
     }
-    if (c->method == GAIT_CONTACTS) return health | contacts_step(g, sample);
-    filter_propagate(&g->filter, &c->settings, &c->settings.noise, NULL, NULL, in->gyro, in->accel, in->dt);
-    *ready = 1;
+    return health | contacts_step(g, sample);
+}
+
+/* The same for measurements of the caller, up to them. */
+static uint32_t external_step(gait_t *g, int verdict, uint32_t health, int *ready)
+{
+    gait_input *in = &g->input;
+    if (verdict == FIRST) health |= start(g);
+    else if (verdict == AFTER_GAP) bridge(g, fmin(in->dt, LONGEST_GAP), g->config->settings.gap_accel);
+    else advance(g, in->dt, health);
+    *ready = in->started && in->imu_known;
     return health;
 }
 
@@ -437,9 +446,25 @@ uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready)
     const int verdict = gait_admit(g, sample, &health);
     *ready = 0;
     if (verdict == REFUSED) return health;
-    if (g->config->method == GAIT_VELOCITY || g->config->method == GAIT_LEGS)
-        return network_step(g, sample, verdict, health);
-    return contact_step(g, sample, verdict, health, ready);
+    if (g->config->method == GAIT_CONTACTS) return contact_step(g, sample, verdict, health);
+    if (g->config->method == GAIT_EXTERNAL) return external_step(g, verdict, health, ready);
+    return network_step(g, sample, verdict, health);
+}
+
+void gait_admitted(const gait_t *g, double *sample)
+{
+    const gait_input *in = &g->input;
+    const gait_robot *robot = &g->config->robot;
+    const size_t joints = (size_t)robot->joints;
+    double *q = sample + 7, *dq = q + joints, *q_des = dq + joints;
+    sample[0] = in->t;
+    memcpy(sample + 1, in->gyro, sizeof in->gyro);
+    memcpy(sample + 4, in->accel, sizeof in->accel);
+    memcpy(q, in->q, joints * sizeof(double));
+    memcpy(dq, in->dq, joints * sizeof(double));
+    for (int leg = 0; leg < robot->legs; leg++)
+        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++)
+            q_des[j] = isfinite(in->no_target[leg]) ? in->q[j] + in->e[j] : NAN;
 }
 
 int gait_correct(gait_t *g, int m, const double *z, const double *H, const double *N)
@@ -531,17 +556,20 @@ void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel
 
 void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_cov)
 {
-    const double dt = t - g->input.t, longest = g->config->settings.max_gap;
+    const double dt = t - g->input.t;
+    uint32_t health = g->measured || g->contacts.measured ? 0 : GAIT_STARTING;
     memcpy(scratch, g, gait_bytes(g->config));
+    scratch->input.gap = 0.0;
     if (g->input.started && g->input.imu_known && dt > 0.0) {
-        const uint32_t health = dt > longest ? GAIT_TIME_GAP : 0;
-        if (health) bridge(scratch, fmin(dt, LONGEST_GAP), g->config->settings.gap_accel);
-        else advance(scratch, dt, 0);
         scratch->input.t = t;
-        scratch->input.gap = health ? dt : 0.0;
-        write_state(scratch, health, (gait_state *)state_and_cov);
-    } else {
-        write_state(scratch, g->measured || g->contacts.measured ? 0 : GAIT_STARTING, (gait_state *)state_and_cov);
+        if (dt > g->config->settings.max_gap) {
+            health |= GAIT_TIME_GAP;
+            scratch->input.gap = dt;
+            bridge_without_feet(scratch, fmin(dt, LONGEST_GAP));
+        } else {
+            advance(scratch, dt, 0);
+        }
     }
+    write_state(scratch, health, (gait_state *)state_and_cov);
     gait_cov(scratch, state_and_cov + gait_state_doubles(g->config));
 }

@@ -191,11 +191,14 @@ void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel
  * the same configuration. Behind the state comes the covariance. */
 void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_cov);
 
-/* The parts of a step, for measurements of the caller's own (method GAIT_EXTERNAL): take a sample and carry the filter to
- * it; returns bits of health, and whether measurements may be given. Then any number of corrections with an innovation
- * z (m) = -H xi + noise of covariance N (m, m), H (m, 15): xi is the right-invariant error, rotation, velocity,
- * position, gyro bias and accelerometer bias of the IMU. Then the state. */
+/* The parts of a step, for measurements of the caller's own (method GAIT_EXTERNAL): take a sample, the first one too, and
+ * carry the filter to it; returns bits of health, and whether measurements may be given. gait_admitted writes the sample
+ * as it was admitted, bad values replaced by the last good ones: t, gyro, accel, q, dq, q_des (nan where there never was a
+ * target). Then any number of corrections with an innovation z (m) = -H xi + noise of covariance N (m, m), H (m, 15), m at
+ * most 24: xi is the right-invariant error, rotation, velocity, position, gyro bias and accelerometer bias of the IMU.
+ * Then the state. */
 uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready);
+void gait_admitted(const gait_t *g, double *sample);
 int gait_correct(gait_t *g, int m, const double *z, const double *H, const double *N);
 uint32_t gait_end(gait_t *g, uint32_t health, gait_state *state);
 

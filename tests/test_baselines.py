@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-from synthetic import walking_log
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
 import tune_baselines as tuning
+import yaml
 from knobs import Budget, Knob, Point, search
+from synthetic import walking_log
 
 from gait import Estimator, GaitError, Log, Robot
 from gait.bench.courses import COURSES
-from gait.filters import BASELINES, ContactAided, Options, Prior, ProcessNoise, SlipRejection
-from gait.parameters import BASELINES_FILE, read_baselines
+from gait.parameters import (
+    BASELINES,
+    BASELINES_FILE,
+    ContactAided,
+    Options,
+    Prior,
+    ProcessNoise,
+    SlipRejection,
+    read_baselines,
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,13 @@ def test_the_file_sets_both_methods_and_all_of_it_arrives() -> None:
 
 def test_an_estimator_takes_the_tuned_settings() -> None:
     for name, params in BASELINES.items():
-        assert Estimator.load("go1", name)._engine._filter.params == params  # type: ignore[attr-defined]
+        config = Estimator.load("go1", name)._context.engine.config
+        assert (config.contacts.contact_std, config.contacts.kinematics_std) == (params.contact, params.kinematics)
+        for field, value in asdict(params.detection).items():
+            assert getattr(config.contacts, field) == value, field
+        assert config.contacts.slip_speed == (params.slip.speed if params.slip.enabled else math.inf)
+        assert config.contacts.slip_inflation == params.slip.inflation
+        assert config.contacts.foot_radius == (Robot.load("go1").foot_radius if params.rolling else 0.0)
 
 
 def test_what_is_not_measurement_noise_is_shared_with_the_networks() -> None:
@@ -88,7 +98,7 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 
 
 def test_whole_numbers_become_floats(tmp_path: Path) -> None:
-    """Compiled code takes an integer for another type."""
+    """The core takes doubles."""
     path = tmp_path / "mine.yaml"
     path.write_text("iekf-sr: {slip: {enabled: true, inflation: 30}, contact: 1}", encoding="utf-8")
     params = read_baselines(path)["iekf-sr"]

@@ -201,7 +201,7 @@ def test_faults_leave_the_truth_alone(walked: Log) -> None:
     faulty = with_faults(walked, GO1, np.random.default_rng(0))
     assert faulty.log.vel_w is not None and walked.vel_w is not None
     assert (faulty.log.vel_w == walked.vel_w).all() and (faulty.log.t == walked.t).all()
-    assert np.abs(faulty.log.q - walked.q).mean() > 0.001 and np.abs(faulty.body.offsets - GO1.offsets).max() > 1e-4
+    assert np.abs(faulty.log.q - walked.q).mean() > 0.001 and np.abs(faulty.robot.offsets - GO1.offsets).max() > 1e-4
     late = [with_faults(walked, GO1, np.random.default_rng(i)).late for i in range(40)]
     assert min(late) == 0.0 and 0.005 < max(late) < 0.012
 
@@ -220,8 +220,8 @@ def test_lateness_is_what_the_fault_says(walked: Log) -> None:
     """Shifted by `late`, the truth fits best what the legs say who were told so."""
     ranges = FaultRanges(joint_zero=0, link=0, velocity_noise=0, gyro_noise=0, accel_noise=0, gyro_bias=0, accel_bias=0)
     for seed in range(4):
-        log, body, late = with_faults(walked, GO1, np.random.default_rng(seed), ranges)
-        said = per_leg(leg_features(log, GO1, body=body._replace(delay=late)), VELOCITY)
+        log, robot, late = with_faults(walked, GO1, np.random.default_rng(seed), ranges)
+        said = per_leg(leg_features(log, robot, delay=late), VELOCITY)
         assert walked.contact is not None
         still = walked.contact & np.roll(walked.contact, 8, axis=0)
 
@@ -265,10 +265,10 @@ def test_likelihood_of_a_leg_is_least_at_its_error() -> None:
     assert min(losses, key=lambda u: losses[u]) == pytest.approx(np.log(14.0 * 0.05), abs=0.25)
 
 
-def test_a_leg_in_haste_is_believed_less() -> None:
+def test_a_leg_whose_foot_accelerates_has_a_larger_variance() -> None:
     """As in use: 4 ms of change in a sample, seven times that in what lasts."""
     calm = outputs_of(torch.zeros(1, 5, 3), -3.0)
-    hasty = calm._replace(haste=torch.full_like(calm.haste, 10.0))
+    hasty = calm._replace(foot_accel=torch.full_like(calm.foot_accel, 10.0))
     grown = torch.sqrt(variances(hasty) - variances(calm))
     assert torch.allclose(grown, torch.tensor(7.0 * 0.004 * 10.0))
 

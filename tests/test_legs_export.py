@@ -16,7 +16,7 @@ from gait.nets import Model
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.build import build, network_of, weights_of
 from gait.nets.legs import LegsNet
-from gait.runtime.leg_network_numpy import NumpyLegs
+from gait.reference.network import NumpyLegs
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 VARIANTS: list[dict[str, Any]] = [
@@ -92,7 +92,7 @@ def test_what_onnx_hides_is_hidden_as_in_the_estimator(variant: dict[str, Any]) 
     seen[0], seen[100:110] = True, False
     found, twin = onnx_run(model, features, seen), NumpyLegs(model)
     before = np.concatenate([np.zeros((1, legs), dtype=np.bool_), seen[:-1]])
-    said = np.array([twin.step(x, now, then) for x, now, then in zip(features, seen, before, strict=True)])
+    said = np.array([np.hstack(twin.step(x, now, then)) for x, now, then in zip(features, seen, before, strict=True)])
     assert np.abs(found["leg_velocity"] - said[..., :3]).max() < 1e-5
     assert np.abs(found["leg_log_std"] - said[..., 3:]).max() < 1e-5
     worth = np.exp(-2.0 * said[..., 3:].astype(np.float64)) * seen[..., None]

@@ -173,6 +173,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gait_step_imu": (None, (_P, c_double, _P, _P, _P)),
     "gait_predict": (None, (_P, c_double, _P, _P)),
     "gait_begin": (c_uint32, (_P, _P, _P)),
+    "gait_admitted": (None, (_P, _P)),
     "gait_correct": (c_int, (_P, c_int, _P, _P, _P)),
     "gait_end": (c_uint32, (_P, c_uint32, _P)),
     "gait_cov": (None, (_P, _P)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +73,17 @@ class Engine:
             model: the network.
             dead_leg: network of the same kind that takes over while a leg is out of use.
             contacts: of the contact-aided filter.
-            noise: of the IMU; by default what suits the method.
-            prior: of a state that is given.
-            options: of the filter.
+            noise: of the IMU; by default that of `contacts`, or what suits the model.
+            prior: of a state that is given; by default that of `contacts`.
+            options: of the filter; by default those of `contacts`.
             limits: of the sensors.
             attention: whether states carry the attention, and what each leg measures.
             contact_from: `tau`, `foot_force` or `contact`; the best there is by default.
         """
         if contact_from is not None and contact_from not in CONTACT_SOURCES:
             raise GaitError(f"contacts cannot come from '{contact_from}': choose one of {', '.join(CONTACT_SOURCES)}")
+        if contacts is not None:
+            noise, prior, options = noise or contacts.imu, prior or contacts.prior, options or contacts.options
         options, limits = options or Options(), limits or Limits()
         self.robot, self.contact_from = robot, contact_from
         self.config = c = CConfig(method=EXTERNAL, period=1.0)
@@ -128,12 +131,16 @@ class Engine:
         if attention and isinstance(a, AttentionArchitecture):
             self.shape = Shape(a.history, len(a.tokens))
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
-        """Of everything but the weights: a context belongs to engines with the same one."""
+        """A context belongs to engines with the same one: same robot, parameters and weights."""
         copy = CConfig.from_buffer_copy(self.config)
         copy.network = copy.spare_network = copy.leg_network = None
-        return hashlib.sha256(bytes(copy)).digest()
+        digest = hashlib.sha256(bytes(copy))
+        for network in self.networks:
+            for name, array in sorted(network.arrays().items()):
+                digest.update(name.encode() + array.tobytes())
+        return digest.digest()
 
     def needs(self, given: Collection[str]) -> str | None:
         """Raise GaitError if the given fields are not enough; otherwise name the field that contacts come from."""

@@ -21,6 +21,7 @@ from gait.arrays import Array
 from gait.binding import CSample, core, core_holding_gil, pointer
 from gait.engine import Context, Engine, engines_of
 from gait.errors import GaitError
+from gait.health import Health
 from gait.log.log import Log
 from gait.log.sample import Sample
 from gait.log.trajectory import Trajectory
@@ -214,6 +215,7 @@ class Estimator:
 
         They are kept for the IMU samples that follow, up to `Limits.hold` seconds. Arguments as for `update`.
         """
+        self._refuse_parts()
         with self._lock:
             still = np.zeros(3)
             self._fill(t, still, still, q, dq, q_des, tau, foot_force, contact, leg_ok)
@@ -223,20 +225,28 @@ class Estimator:
 
     def update_imu(self, t: float, gyro: npt.ArrayLike, accel: npt.ArrayLike) -> State:
         """Take an IMU sample by itself: a step with the joints of the last `update_joints`."""
+        self._refuse_parts()
+        with self._lock:
+            stamp, w, a = _stamp(t), _vector(gyro, "gyro"), _vector(accel, "accel")
+            step = core_holding_gil().gait_step_imu
+            if self._given is None:
+                # The first joints will say which weights go on: until then all of them follow the IMU.
+                for context in self._contexts:
+                    out = np.empty(context.engine.state_doubles + context.engine.cov_size**2)
+                    if context is not self._context:
+                        step(context.at, stamp, pointer(w), pointer(a), pointer(out))
+            step(self._context_at, stamp, pointer(w), pointer(a), self._out_at)
+            return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
+
+    def _refuse_parts(self) -> None:
         if self._python is not None:
             raise GaitError(f"method {self.method} is written in Python and takes whole samples: use update")
-        with self._lock:
-            w, a = _vector(gyro, "gyro"), _vector(accel, "accel")
-            if self._given is None:
-                self._choose(())
-            core_holding_gil().gait_step_imu(self._context_at, float(t), pointer(w), pointer(a), self._out_at)
-            return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
 
     def predict(self, t: float) -> State:
         """The state carried on to a later time by the last IMU sample, for control; the estimator does not change."""
         with self._lock:
-            scratch, out = self._context.memory.copy(), self._out.copy()
-            core().gait_predict(self._context_at, float(t), pointer(scratch), pointer(out))
+            scratch, out = self._context.memory.copy(), np.empty_like(self._out)
+            core().gait_predict(self._context_at, _stamp(t), pointer(scratch), pointer(out))
             return State(out, self.robot.leg_names, self._shape, self._cov_size)
 
     def run(self, log: Log, start: str = "auto") -> Trajectory:
@@ -350,11 +360,17 @@ class Estimator:
                 force = self._no_feet if foot_force is None else foot_force
                 np.concatenate((force, self._no_feet if contact is None else contact), out=self._feet, casting="unsafe")
                 self._feet_given = foot_force is not None or contact is not None
+                if len(force) != len(self._no_feet):
+                    raise ValueError
             if leg_ok is not None:
+                if len(leg_ok) != len(self._no_feet):
+                    raise ValueError
                 self._leg_ok[:] = leg_ok
         except (ValueError, TypeError, IndexError):
             self._check(values)
             raise GaitError("a sample is made of numbers, and its stamp is one: convert them first") from None
+        if self._given is None:
+            self._choose([name for name, value in zip(FIELDS, values, strict=False) if value is not None])
 
     def _check(self, values: Sequence[Any]) -> None:
         """Look at the shape of everything."""
@@ -367,7 +383,6 @@ class Estimator:
         leg_ok, legs = values[-1], self.robot.num_legs
         if leg_ok is not None and np.shape(leg_ok) != (legs,):
             raise GaitError(f"leg_ok must be {legs} flags, got an array of shape {np.shape(leg_ok)}")
-        self._choose([name for name, value in zip(FIELDS, values, strict=False) if value is not None])
 
     def _sample(self) -> CSample:
         """The row as the core's struct."""
@@ -383,23 +398,35 @@ class Estimator:
     def _update_python(self) -> State:
         """A step whose measurements come from a method in Python."""
         library, sample, ready = core(), self._sample(), ctypes.c_int()
-        health = library.gait_begin(self._context_at, ctypes.addressof(sample), ctypes.addressof(ready))
+        health, taken = library.gait_begin(self._context_at, ctypes.addressof(sample), ctypes.addressof(ready)), False
+        self._leg_ok[:] = 1.0
         if ready.value:
             library.gait_end(self._context_at, health, self._out_at)
-            joints = np.split(self._joints[6:].copy(), 4)
-            feet = np.split(self._feet.copy(), 2)
-            given = Sample(float(self._row[0]), self._joints[:3].copy(), self._joints[3:6].copy(), *joints, *feet)
             assert self._python is not None
-            for z, H, N in self._python.step(given, self._state()) or ():
+            for z, H, N in self._python.step(self._admitted(), self._state()) or ():
                 z, H, N = np.atleast_1d(z).astype(float), np.atleast_2d(H).astype(float), np.atleast_2d(N).astype(float)
                 if H.shape != (len(z), 15) or N.shape != (len(z), len(z)):
                     raise GaitError(f"method {self.method} gave H {H.shape} and N {N.shape} for z {z.shape}")
                 arrays = [np.ascontiguousarray(array) for array in (z, H, N)]
-                if not library.gait_correct(self._context_at, len(z), *map(pointer, arrays)):
-                    health |= 16
+                if library.gait_correct(self._context_at, len(z), *map(pointer, arrays)):
+                    taken = True
+                else:
+                    health |= Health.REJECTED
+            health |= 0 if taken else Health.NO_MEASUREMENT
         library.gait_end(self._context_at, health, self._out_at)
-        self._leg_ok[:] = 1.0
         return self._state()
+
+    def _admitted(self) -> Sample:
+        """The sample as the core admitted it; None for what was not given, torques, forces and flags as they came."""
+        joints, given = self.robot.num_joints, self._given or ()
+        row = np.empty(7 + 3 * joints)
+        core().gait_admitted(self._context_at, pointer(row))
+        q, dq, q_des = np.split(row[7:], 3)
+        force, contact = np.split(self._feet.copy(), 2)
+        rest = {"q_des": q_des, "tau": self._joints[-joints:].copy(), "foot_force": force, "contact": contact}
+        return Sample(
+            float(row[0]), row[1:4], row[4:7], q, dq, **{name: rest[name] if name in given else None for name in rest}
+        )
 
     def _state(self) -> State:
         core().gait_cov(self._context_at, self._out_at + 8 * self._context.engine.state_doubles)
@@ -463,6 +490,14 @@ def _force(accel: npt.ArrayLike) -> Array:
         return np.asarray(np.array(accel, dtype=np.float64).reshape(-1, 3).mean(0))
     except (ValueError, TypeError):
         raise GaitError(f"accel must be three numbers, or rows of three, got {accel!r}") from None
+
+
+def _stamp(t: float) -> float:
+    """Seconds; may be nan."""
+    try:
+        return float(t)
+    except (ValueError, TypeError):
+        raise GaitError("a sample is made of numbers, and its stamp is one: convert them first") from None
 
 
 def _vector(value: npt.ArrayLike, name: str) -> Array:

@@ -68,7 +68,10 @@ class PythonMethod(Protocol):
         """Forget everything: a new log begins."""
 
     def step(self, sample: Sample, predicted_state: State) -> Iterable[tuple[Array, Array, Array]] | None:
-        """Measurements from an admitted sample, given the state that the IMU predicts for it.
+        """Measurements from an admitted sample, the first one too, given the state that the IMU predicts for it.
+
+        In the sample, what is bad of IMU and joints is replaced by the last good values, what was not given is None;
+        `predicted_state.health` names gaps, a failing IMU and legs out of use.
 
         Each is (z, H, N): innovation (m,), H (m, 15) and noise covariance (m, m) of z = -H xi + noise, where xi is the
         right-invariant error of the IMU's state: rotation, velocity, position, gyro bias, accelerometer bias.

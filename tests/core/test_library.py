@@ -41,7 +41,7 @@ def test_it_calls_nothing_but_mathematics(symbols: dict[str, str]) -> None:
 def test_it_has_no_variable_outside_of_a_context(symbols: dict[str, str]) -> None:
     written = {name for name, letter in symbols.items() if letter in "BbDdCGgSs"}
     assert not written
-    assert {letter for letter in symbols.values()} <= set("TtRrUV")
+    assert set(symbols.values()) <= set("TtRrUV")
 
 
 FUZZ = """

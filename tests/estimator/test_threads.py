@@ -1,0 +1,163 @@
+"""One estimator in several threads: they take turns, and nothing is torn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from gait import Estimator, Log, State
+from gait.log.sample import Sample
+from gait.methods import METHODS
+from gait.samples import SAMPLE
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    return Log.load(SAMPLE).slice(0.0, 4.0)
+
+
+def side_by_side(*works: Callable[[], None]) -> None:
+    """Run them in threads that start together; the first exception is raised here."""
+    failed: list[BaseException] = []
+    gate = threading.Barrier(len(works))
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            gate.wait(30.0)
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120.0)
+        assert not thread.is_alive()
+    if failed:
+        raise failed[0]
+
+
+def whole(state: State) -> bool:
+    """Finite, and the parts of one and the same state."""
+    vel_w, vel_b = state.vel_w, state.vel_b
+    return (
+        bool(np.isfinite(state.cov).all() and np.isfinite(state.pose_cov).all())
+        and np.allclose(state.R_wb @ vel_b, vel_w, atol=1e-9)
+        and np.allclose(np.linalg.norm(state.quat_wb_wxyz), 1.0, atol=1e-9)
+        and np.array_equal(state.cov, state.cov.T)
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_four_threads_hammer_one_estimator(log: Log, method: str) -> None:
+    """2000 updates each. A stamp that comes too late is refused, so what was taken is an order of its own."""
+    estimator = Estimator.load("go1", method, attention=True)
+    estimator.start_as(log)
+    rows = list(log.rows())
+    taken: list[list[tuple[int, State]]] = [[], [], [], []]
+
+    def hammer(k: int) -> Callable[[], None]:
+        def work() -> None:
+            for i in range(2000):
+                index = min(4 * i + k, len(rows) - 1)
+                stamp = rows[0].t + 0.0005 * (4 * i + k)
+                state = estimator.update(rows[index % len(rows)]._replace(t=stamp))
+                taken[k].append((4 * i + k, state))
+
+        return work
+
+    side_by_side(*(hammer(k) for k in range(4)))
+    states = [state for mine in taken for _, state in mine]
+    assert len(states) == 8000 and all(map(whole, states[::7]))
+    # Replayed in the order of their stamps, the samples that were taken give the same numbers: some serial order.
+    used = sorted((number, state) for mine in taken for number, state in mine if state.health.flags & 128 == 0)
+    assert [state.t for _, state in used] == sorted({state.t for _, state in used})
+    alone = Estimator.load("go1", method, attention=True)
+    alone.start_as(log)
+    for number, state in used:
+        stamp = rows[0].t + 0.0005 * number
+        again = alone.update(rows[min(number, len(rows) - 1)]._replace(t=stamp))
+        assert np.array_equal(again._row, state._row, equal_nan=True)
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "gait", "iekf"])
+def test_imu_and_joints_from_two_threads(log: Log, method: str) -> None:
+    estimator = Estimator.load("go1", method)
+    estimator.start_as(log)
+    states: list[State] = []
+    rows = list(log.rows())
+
+    def imu() -> None:
+        for row in rows:
+            states.append(estimator.update_imu(row.t, row.gyro, row.accel))
+
+    def joints() -> None:
+        for row in rows:
+            estimator.update_joints(row.t, row.q, row.dq, row.q_des, row.tau)
+
+    side_by_side(imu, joints)
+    assert len(states) == len(rows) and all(map(whole, states))
+    assert [state.t for state in states] == [row.t for row in rows]
+    # Whoever was ahead: with the joints of the end the state settles.
+    for row in Log.load(SAMPLE).slice(4.0, 5.0).rows():
+        estimator.update_joints(row.t, row.q, row.dq, row.q_des, row.tau)
+        state = estimator.update_imu(row.t, row.gyro, row.accel)
+    assert state.health.ok
+
+
+def test_everything_else_may_be_called_meanwhile(log: Log) -> None:
+    """Predictions, saved states, copies of it and resets, while samples come in."""
+    import copy
+
+    estimator = Estimator.load("go1", "gait-legs", attention=True)
+    estimator.start_as(log)
+    rows, done = list(log.rows()), threading.Event()
+    seen: list[State] = []
+
+    def samples() -> None:
+        for row in rows:
+            seen.append(estimator.update(row))
+        done.set()
+
+    def predictions() -> None:
+        while not done.is_set():
+            seen.append(estimator.predict(rows[-1].t + 0.001))
+
+    def copies() -> None:
+        while not done.is_set():
+            saved = estimator.save_state()
+            other = copy.deepcopy(estimator)
+            seen.append(other.predict(0.0))
+            other.restore_state(saved)
+            seen.append(other.update(rows[-1]._replace(t=1e6)))
+
+    side_by_side(samples, predictions, copies)
+    assert all(map(whole, seen)) and len(seen) > len(rows)
+
+
+def test_runs_of_a_log_wait_for_each_other(log: Log) -> None:
+    estimator, part = Estimator.load("go1", "gait"), log.slice(0.0, 1.0)
+    want, found = estimator.run(part).vel_w, []
+    side_by_side(*[lambda: found.extend(estimator.run(part).vel_w for _ in range(5))] * 3)
+    assert len(found) == 15 and all(np.array_equal(want, one) for one in found)
+
+
+def test_threads_with_estimators_of_their_own_are_as_alone(log: Log) -> None:
+    rows: list[Sample] = list(log.slice(0.0, 1.0).rows())
+
+    def final(estimator: Estimator) -> np.ndarray:
+        estimator.start_as(log)
+        return np.array([estimator.update(row)._row for row in rows])
+
+    want = {method: final(Estimator.load("go1", method)) for method in METHODS}
+    found: dict[str, np.ndarray] = {}
+
+    def work(method: str, estimator: Estimator) -> Callable[[], None]:
+        return lambda: found.update({method: final(estimator)})
+
+    side_by_side(*(work(method, Estimator.load("go1", method)) for method in METHODS))
+    assert all(np.array_equal(found[method], want[method], equal_nan=True) for method in METHODS)
