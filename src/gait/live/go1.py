@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from gait.errors import os_errors
 from gait.io.ros.layout import Layout
 from gait.live.pairing import NS, Arrival
-from gait.live.sources import UnitreeSamples
+from gait.live.sources import SampleSource, UnitreeSamples
 from gait.robot import Robot
 
 PORT = 8090
@@ -75,10 +75,8 @@ class TickClock:
         return fits[0] if fits else 0
 
 
-class Go1Source:
+class Go1Source(SampleSource):
     """Packets of a Go1. Stamps are its ticks; latency counts from when the kernel received a packet."""
-
-    ended = False
 
     def __init__(self, robot: Robot, port: int = PORT, address: str = "0.0.0.0", targets: bool = True) -> None:
         """Listen.
