@@ -1,4 +1,4 @@
-"""A Log from arrays that somebody else named: the part that CSV and HDF5 have in common."""
+"""A Log from arrays with names of other tools: the part that CSV and HDF5 have in common."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class TickClock:
         """The stamp of a packet, ns."""
         if not self._count:
             self._begin_ns, self._last = arrived_ns, tick
-        # A tick is 32 bits and begins anew after 71 minutes.
+        # A tick is 32 bits and wraps after 71 minutes.
         step = (tick - self._last) % 2**32
         self._ticks += step if step < 2**31 else step - 2**32
         self._last = tick
@@ -90,7 +90,7 @@ class Go1Source(SampleSource):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         with contextlib.suppress(OSError):
-            # Whoever may, has it in full.
+            # With the privilege for it, beyond the limit.
             self._socket.setsockopt(socket.SOL_SOCKET, _FORCE, BUFFER)
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)

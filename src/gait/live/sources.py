@@ -1,4 +1,4 @@
-"""Where samples come from: ROS 2 topics, a Go2, a Go1, or a log that is played again."""
+"""Sources of samples: ROS 2 topics, a Go2, or a log that is replayed; `go1.py` has the Go1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gait.robot import Robot
 
 _MS = 1_000_000
 BATCH = 200
-"""Samples given at once: whoever has fallen behind still looks up several times a second."""
+"""Samples given at once: with a backlog, the loop still checks for a stop several times a second."""
 
 
 class SampleSource:

@@ -76,7 +76,7 @@ def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, 
     if "kp" in rows.arrays:
         rows = _with_targets(topic, rows, notes)
     recorded = np.array(topic.stamps, dtype=np.int64)[rows.places]
-    # A clock that starts at zero has one stamp of zero; more are headers that nobody filled in.
+    # A clock that starts at zero has one stamp of zero; more are headers without stamps.
     filled = rows.header is not None and np.count_nonzero(rows.header == 0) <= 1
     return Decoded(Signal(topic.name, recorded / 1e9, rows.arrays), recorded, rows.header if filled else None)
 
