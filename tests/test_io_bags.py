@@ -254,7 +254,7 @@ def test_odd_names_are_found_by_type_and_commands_by_what_the_name_says(log: Log
     path = write("sqlite3", tmp_path, messages)
     reading = read(path)
     np.testing.assert_array_equal(reading.log.q_des, log.q_des)
-    assert said(reading, "/z taken for the truth: --truth none if it is an estimate")
+    assert said(reading, "/z taken as ground truth: --truth none if it is an estimate")
     bare = read(path, ReadOptions(truth=NONE, targets=NONE)).log
     assert bare.q_des is None and not bare.has_truth
 
@@ -367,7 +367,7 @@ def test_repeats_and_disorder_are_mended_and_told(log: Log, tmp_path: Path) -> N
     assert said(reading, "1 samples with a repeated stamp dropped") and said(reading, "1 samples were out of order")
 
 
-def test_a_clock_that_is_set_anew_leaves_the_longest_part(tmp_path: Path) -> None:
+def test_a_clock_that_is_reset_leaves_the_longest_part(tmp_path: Path) -> None:
     log = smooth_walk(1.0)
     messages = [
         (topic, ns if ns < EPOCH + 3 * 10**8 else ns - 10**12, message)
@@ -376,7 +376,7 @@ def test_a_clock_that_is_set_anew_leaves_the_longest_part(tmp_path: Path) -> Non
     reading = read(write("plain mcap", tmp_path, messages))
     assert len(reading.log) == 350
     np.testing.assert_array_equal(reading.log.q, log.q[150:])
-    assert said(reading, r"/imu/data: the clock was set anew 1 time \(first by -999.998 s\).* 350 of 500")
+    assert said(reading, r"/imu/data: the clock was reset 1 time \(first by -999.998 s\).* 350 of 500")
 
 
 def test_pauses_are_left_out_where_joints_pause_and_bridged_where_truth_does(tmp_path: Path) -> None:

@@ -27,3 +27,12 @@ def os_errors(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise GaitError(f"{what}: {reason(error)}") from None
+
+
+@contextmanager
+def located(where: object) -> Iterator[None]:
+    """Whatever is wrong here is said with where it is, such as the path of a file, before it."""
+    try:
+        yield
+    except GaitError as error:
+        raise GaitError(f"{where}: {error}") from None

@@ -26,7 +26,7 @@ class ReadOptions:
     targets: str | None = None
     """Topic of the joint angles that the controller asks for; none to do without."""
     truth: str | None = None
-    """Topic of the true pose; none to do without."""
+    """Topic of the ground truth pose; none to do without."""
     joint_names: str | None = None
     """Which joint is which: theirs=ours,... or, for joints without names, ours in their order, with commas."""
     columns: Path | None = None
@@ -34,7 +34,7 @@ class ReadOptions:
     time: Literal["auto", "header", "message"] = "auto"
     """Stamps in the headers of messages, or the times at which they were recorded."""
     align_clock: bool = False
-    """Shift the truth in time until it turns when the gyro does."""
+    """Estimate the time offset of the ground truth from the angular rates, and remove it."""
 
 
 def given_words(options: ReadOptions) -> list[str]:

@@ -1,4 +1,4 @@
-"""By how much two clocks differ: when the gyro turns and when the truth does."""
+"""Time offset between two clocks, from the angular rates that were measured on each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gait.arrays import Array
 RATE = 500.0
 """Of the comparison, Hz."""
 SURE = 0.8
-"""A correlation from which an offset is believed."""
+"""Least correlation at which an offset is accepted."""
 OVERLAP = 0.5
 """Of the shorter signal, the part that must meet the other: slow motions look alike over short stretches."""
 _LEAST = 2.0

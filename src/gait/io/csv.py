@@ -14,7 +14,7 @@ from gait.errors import GaitError
 from gait.io import clock
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
-from gait.io.format import DEFAULTS, build, header, in_order, parse_header
+from gait.io.format import build, header, in_order, parse_header
 from gait.io.reading import Notes
 from gait.log.fields import AXES, Field, Labels, refuse_unknown
 from gait.log.log import Log
@@ -43,14 +43,14 @@ class Csv:
         names = first.split(_separator(first))
         return len(names) > 1 and any(name.strip() and not table.is_number(name) for name in names)
 
-    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log | Trajectory:
+    def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log | Trajectory:
         """Read a Log or a Trajectory; a table from elsewhere by a map of its columns, or by what their names say."""
         if options.columns is None and not _is_foreign(path):
             return in_order(read_csv(path), options)
         from gait.io.foreign import read_foreign
 
         lines = table.read_text(path, _WANTED).splitlines()
-        return read_foreign(path, lines, _first(path, lines), options, Notes() if notes is None else notes)
+        return read_foreign(path, lines, _first(path, lines), options, notes)
 
     def write(self, record: Record, path: Path) -> None:
         """Write a header for gait in a comment, the names of the columns, and a line for each row."""

@@ -52,7 +52,7 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
 
 
 def _columns(names: Sequence[str], options: ReadOptions, notes: Notes, path: Path) -> dict[str, Guess]:
-    """What each column is used for; those that are not used are left out and told."""
+    """What each column is used for; those that are not used are listed in the notes."""
     given = read_map(options.columns, names, path)
     joints = [meaning_of(name) for name in Robot.load(options.robot or "go1").joint_names]
     found: dict[str, Guess] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gait.arrays import AnyArray
-from gait.errors import GaitError
+from gait.errors import GaitError, located
 from gait.io.reading import Notes
 from gait.log.fields import refuse_unknown
 from gait.log.log import Log
@@ -18,8 +18,6 @@ from gait.read_options import ReadOptions
 
 VERSION = 1
 """Version of the native layout; a file of a later one is refused with a word on upgrading."""
-
-DEFAULTS = ReadOptions()
 
 KINDS: dict[str, type[Log] | type[Trajectory]] = {"log": Log, "trajectory": Trajectory}
 
@@ -34,7 +32,7 @@ class Format(Protocol):
     def matches(self, head: bytes) -> bool:
         """Whether a file that begins like this is of the format."""
 
-    def read(self, path: Path, options: ReadOptions = ..., notes: Notes | None = ...) -> Log | Trajectory:
+    def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log | Trajectory:
         """Read a file; anything wrong with it is a GaitError of one sentence, anything guessed goes to the notes."""
 
     def write(self, record: Record, path: Path) -> None:
@@ -67,13 +65,10 @@ def build(
     kind: type[Log] | type[Trajectory], arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any], where: str
 ) -> Log | Trajectory:
     """Make the record from the parts of a file; what is wrong with them is said with the file's name."""
-    try:
+    with located(where):
         refuse_unknown(arrays, [field.name for field in kind.FIELDS], kind.KIND)
-        absent = {field.name: None for field in kind.FIELDS if field.name not in arrays}
-        given: dict[str, Any] = {**absent, **arrays, **metadata}
+        given: dict[str, Any] = {**arrays, **metadata}
         return kind(**given)
-    except GaitError as error:
-        raise GaitError(f"{where}: {error}") from None
 
 
 def in_order(record: Log | Trajectory, options: ReadOptions) -> Log | Trajectory:

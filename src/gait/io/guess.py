@@ -56,7 +56,7 @@ class Guess:
 
 
 def guess_field(name: str) -> Guess | None:
-    """What an array of that name may hold, such as `imu/gyro` or `joint_positions`; None if nobody knows."""
+    """What an array of that name may hold, such as `imu/gyro` or `joint_positions`; None if the name does not say."""
     bare, scale = _unit(name)
     field = _field(words_of(bare), words_of(re.split(r"[/:]", bare)[-1]))
     return None if field is None else Guess(field, "", scale)

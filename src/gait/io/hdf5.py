@@ -10,7 +10,6 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
-from gait.io.format import DEFAULTS
 from gait.io.guess import Guess, guess_field
 from gait.io.named_arrays import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
 from gait.io.reading import Notes, StreamInfo
@@ -31,9 +30,8 @@ class Hdf5:
         """The eight bytes that every HDF5 file begins with."""
         return head.startswith(MAGIC)
 
-    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log:
+    def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log:
         """Read a Log from the datasets that look like its fields."""
-        notes = Notes() if notes is None else notes
         arrays, names = _load(path)
         given = read_map(options.columns, arrays, path)
         guesses = {key: given[key] if key in given else _guess(key, array) for key, array in arrays.items()}

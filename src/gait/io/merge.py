@@ -37,7 +37,7 @@ def merge(
         robot: whose joints they are.
         notes: is told what was done.
         source: for `Log.source`.
-        align: shift the truth until it turns when the gyro does.
+        align: estimate the time offset of the ground truth from the angular rates, and remove it.
         keep: a signal that the user asked for, which is therefore kept however little of the log it covers.
     """
     feet = tuple(field.name for field in LOG_FIELDS if field.role == "feet")
@@ -67,7 +67,7 @@ def merge(
 
 
 def truth_offset(imu: Signal, truth: Signal, limit: float | None = None) -> Offset:
-    """How late the truth is against the gyro."""
+    """Time offset of the ground truth against the gyro."""
     rate = rotation_rate(truth.t, truth.arrays["quat_wb_wxyz"])
     return clock_offset(imu.t, imu.arrays["gyro"], truth.t, rate, limit)
 

@@ -1,4 +1,4 @@
-"""A Log from arrays that somebody else named: the part that CSV and HDF5 have in common."""
+"""A Log from arrays with names of other tools: the part that CSV and HDF5 have in common."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from gait.arrays import AnyArray, Array
-from gait.errors import GaitError, os_errors
+from gait.errors import GaitError, located, os_errors
 from gait.io.guess import UNITS, Guess
 from gait.io.joints import match_joints
 from gait.io.reading import Notes
@@ -135,18 +135,14 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
         del signals["truth"]
     if "truth" in signals:
         _settle_quaternions(by_field["quat_wb_wxyz"], signals["truth"], signals["imu"], notes)
-    try:
+    with located(path):
         return merge(signals, robot, notes, source, align=options.align_clock)
-    except GaitError as error:
-        raise GaitError(f"{path}: {error}") from None
 
 
 def _put_in_order(piece: Piece, joints: tuple[str, ...], given: str | None, notes: Notes, path: Path) -> None:
     names = piece.names or tuple(f"joint_{i}" for i in range(piece.values.shape[1]))
-    try:
+    with located(f"{path}, {piece.where}"):
         found = match_joints(names, joints, given)
-    except GaitError as error:
-        raise GaitError(f"{path}, {piece.where}: {error}") from None
     if piece.field == "q":
         notes.say(found.note)
     piece.values, piece.names = piece.values[:, list(found.index)], joints

@@ -11,7 +11,7 @@ from gait.arrays import AnyArray
 from gait.errors import GaitError, os_errors
 from gait.io import clock
 from gait.io.atomic import atomic_path
-from gait.io.format import DEFAULTS, build, header, in_order, parse_header
+from gait.io.format import build, header, in_order, parse_header
 from gait.io.reading import Notes
 from gait.log.log import Log
 from gait.log.record import Record
@@ -29,7 +29,7 @@ class Npz:
         """A zip archive."""
         return head.startswith(b"PK")
 
-    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log | Trajectory:
+    def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log | Trajectory:
         """Read a Log or a Trajectory that gait wrote."""
         arrays = _load(path)
         kind, metadata = parse_header(str(arrays.pop("header")), str(path))

@@ -1,4 +1,4 @@
-"""Signals as they were recorded, each on stamps of its own, and mended: in order, without repeats or resets."""
+"""Signals as recorded, each on its own time stamps, and their repair: sorted, without repeats or clock resets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gait.log.fields import LOG_FIELDS
 from gait.log.record import interpolate
 
 RESET = 1.0
-"""A clock that goes back by more than this (s) was set anew; by less, messages came out of order."""
+"""A clock that goes back by more than this (s) was reset; by less, messages came out of order."""
 LEAP = 3600.0
-"""A clock that goes on by more than this (s) was set anew as well."""
+"""A clock that goes on by more than this (s) was reset as well."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ def _longest_run(signal: Signal, notes: Notes) -> Signal:
     first, last = edges[longest], edges[longest + 1]
     jump = steps[breaks[0] - 1]
     notes.say(
-        f"{signal.name}: the clock was set anew {len(breaks)} time{'s' * (len(breaks) > 1)} (first by {jump:+.3f} s);"
+        f"{signal.name}: the clock was reset {len(breaks)} time{'s' * (len(breaks) > 1)} (first by {jump:+.3f} s);"
         f" the longest part was kept, {last - first} of {len(signal.t)} samples"
     )
     return signal.pick(np.arange(first, last))

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from gait.errors import GaitError
+from gait.errors import GaitError, located
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
-from gait.io.format import DEFAULTS
 from gait.io.reading import Notes
 from gait.log.record import Record
 from gait.log.trajectory import Trajectory
@@ -32,7 +31,7 @@ class Tum:
         except ValueError:
             return False
 
-    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Trajectory:
+    def read(self, path: Path, options: ReadOptions, notes: Notes) -> Trajectory:
         """Read a trajectory; its velocity is the central difference of the positions."""
         path = Path(path)
         values = table.parse(path, table.read_text(path).splitlines(), 0, _COLUMNS, None)
@@ -41,10 +40,8 @@ class Tum:
         quat = np.stack([values[name] for name in ("qw", "qx", "qy", "qz")], axis=1)
         if len(t) < 2:
             raise GaitError(f"{path} has one pose: two are needed to tell a velocity")
-        try:
+        with located(path):
             at_rest = Trajectory(t=t, pos_w=pos_w, quat_wb_wxyz=quat, vel_w=np.zeros_like(pos_w))
-        except GaitError as error:
-            raise GaitError(f"{path}: {error}") from None
         vel_w = np.gradient(pos_w, t, axis=0)
         return at_rest.replace(vel_w=vel_w, vel_b=None, source=f"{path.name}, velocity from positions")
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from gait.errors import os_errors
 from gait.io.ros.layout import Layout
 from gait.live.pairing import NS, Arrival
-from gait.live.sources import UnitreeSamples
+from gait.live.sources import SampleSource, UnitreeSamples
 from gait.robot import Robot
 
 PORT = 8090
@@ -60,7 +60,7 @@ class TickClock:
         """The stamp of a packet, ns."""
         if not self._count:
             self._begin_ns, self._last = arrived_ns, tick
-        # A tick is 32 bits and begins anew after 71 minutes.
+        # A tick is 32 bits and wraps after 71 minutes.
         step = (tick - self._last) % 2**32
         self._ticks += step if step < 2**31 else step - 2**32
         self._last = tick
@@ -75,10 +75,8 @@ class TickClock:
         return fits[0] if fits else 0
 
 
-class Go1Source:
+class Go1Source(SampleSource):
     """Packets of a Go1. Stamps are its ticks; latency counts from when the kernel received a packet."""
-
-    ended = False
 
     def __init__(self, robot: Robot, port: int = PORT, address: str = "0.0.0.0", targets: bool = True) -> None:
         """Listen.
@@ -92,7 +90,7 @@ class Go1Source:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         with contextlib.suppress(OSError):
-            # Whoever may, has it in full.
+            # With the privilege for it, beyond the limit.
             self._socket.setsockopt(socket.SOL_SOCKET, _FORCE, BUFFER)
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)

@@ -1,4 +1,4 @@
-"""How a live estimate is doing: rate, latency, what was lost, and a line of it for the terminal."""
+"""Statistics of a live estimate: rate, latency, lost samples, and a status line for the terminal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Monitor:
         self._steps: deque[int] = deque(maxlen=_STEPS)
         self._last: tuple[int, int] | None = None
         self._period = 0.0
-        self._first = self._latest = self._told = time.monotonic()
+        self._first = self._latest = self._shown = time.monotonic()
         self._counted = 0
         self._rate = 0.0
         self._state: State | None = None
@@ -68,7 +68,7 @@ class Monitor:
         self._recent.append(seconds)
         self._latest = time.monotonic()
         if not self.samples:
-            self._first = self._told = self._latest
+            self._first = self._shown = self._latest
         self.samples += 1
         self._state = state
         self.ill += not state.health.ok
@@ -83,7 +83,7 @@ class Monitor:
             self.gaps += 1
             return
         if not 0 < step < MAX_GAP * NS:
-            # A count that stands still, or begins anew, tells nothing.
+            # A counter that stands still, or was reset, carries no information.
             return
         self._steps.append(step)
         if len(self._steps) == _STEPS and (not self._period or self.samples % _STEPS == 0):
@@ -96,9 +96,9 @@ class Monitor:
     def line(self, status: str = "") -> str:
         """All of it in a line."""
         now = time.monotonic()
-        if now > self._told:
-            self._rate = (self.samples - self._counted) / (now - self._told)
-        self._told, self._counted = now, self.samples
+        if now > self._shown:
+            self._rate = (self.samples - self._counted) / (now - self._shown)
+        self._shown, self._counted = now, self.samples
         if self._state is None:
             return f"waiting: {status}" if status else "waiting for samples"
         state = self._state

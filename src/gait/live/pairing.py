@@ -20,13 +20,13 @@ NS = 1_000_000_000
 SAME = 1_000
 """Stamps this close (ns) are one instant: seconds as a float are rounded to 0.2 us."""
 RESTART = NS
-"""A stamp this much in the past is a clock that was set anew, not a message out of order."""
+"""A stamp this much in the past is a clock that was reset, not a message out of order."""
 _KEPT = 100_000
 """Messages that wait for others of their time: more than a minute of them, should this process be held up so long."""
 
 
 HOLD = 0.2
-"""A joint target older than this (s) is not used any more: whoever sent it has stopped."""
+"""A joint target older than this (s) is stale: its publisher has stopped."""
 
 
 class Arrival(NamedTuple):
@@ -139,7 +139,7 @@ class Pairing:
             yield Arrival(sample, first.ns, first.sent_ns)
 
     def _in_order(self, messages: deque[_Joints] | deque[tuple[int, Array]], ns: int) -> bool:
-        """Whether a stamp is later than the last; a clock set anew makes what was before worthless."""
+        """Whether a stamp is later than the last; after a clock reset the messages before it are dropped."""
         if not messages or ns > messages[-1][0]:
             return True
         if ns > messages[-1][0] - RESTART:

@@ -67,7 +67,7 @@ class FakeRobot:
         raise NotImplementedError
 
     def heard(self) -> bool:
-        """Whether somebody listens; UDP does not tell."""
+        """Whether a subscriber has been discovered; UDP has no discovery."""
         return True
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--begin", type=float, default=0.0, help="seconds of the log to leave out")
     parser.add_argument("--seconds", type=float, help="seconds of the log to play")
     parser.add_argument("--stamp", type=float, help="stamp of the first row, s; the time of day by default")
-    parser.add_argument("--wait", type=float, default=30.0, help="seconds to wait for somebody who listens")
+    parser.add_argument("--wait", type=float, default=30.0, help="seconds to wait for a subscriber")
     args = parser.parse_args()
     try:
         print(f"sent {_play(args)} rows")
@@ -194,7 +194,7 @@ def _play(args: argparse.Namespace) -> int:
     deadline = time.monotonic() + args.wait
     while not robot.heard() and time.monotonic() < deadline:
         time.sleep(0.01)
-    # Whoever listens has found us; we must find it too before anything goes out.
+    # The subscriber has discovered us; we must discover it too before anything is sent.
     time.sleep(0.2)
     count = play(log, robot, None if args.stamp is None else round(args.stamp * NS))
     # What was sent last may still be on its way.

@@ -1,4 +1,4 @@
-"""The loop: samples in, states out, everything that wants them told, until somebody says stop."""
+"""The live loop: samples in, states out to sinks, until it is stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WITHOUT_TARGETS = "No joint targets came, so weights that do without were taken:
 
 
 class Sink(Protocol):
-    """Whoever wants to know."""
+    """Takes states: publisher, recorder, viewer."""
 
     def put(self, arrival: Arrival, state: State) -> None:
         """A sample and the state after it."""
@@ -115,8 +115,8 @@ def run_live(
     Args:
         source: gives samples.
         estimator: reset, and run once before: the first call may compile.
-        sinks: told of every state.
-        monitor: told of every sample.
+        sinks: given every state.
+        monitor: given every sample.
         line: for the terminal.
         stop: asked every few milliseconds.
     """

@@ -1,11 +1,10 @@
-"""Where samples come from: ROS 2 topics, a Go2, a Go1, or a log that is played again."""
+"""Sources of samples: ROS 2 topics, a Go2, or a log that is replayed; `go1.py` has the Go1."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -23,27 +22,29 @@ from gait.robot import Robot
 
 _MS = 1_000_000
 BATCH = 200
-"""Samples given at once: whoever has fallen behind still looks up several times a second."""
+"""Samples given at once: with a backlog, the loop still checks for a stop several times a second."""
 
 
-class SampleSource(Protocol):
+class SampleSource:
     """Gives samples as they come. `poll` is called again and again by one thread."""
 
     name: str
     """What it is, in words."""
-    ended: bool
+    ended = False
     """Whether nothing will come any more."""
     wants_targets: bool
     """Whether samples will have joint targets, as far as is known; it turns False if none come."""
 
     def poll(self, timeout: float) -> Iterable[Arrival]:
         """Wait for samples, but no longer than `timeout` seconds, and give those that are there."""
+        raise NotImplementedError
 
     def status(self) -> str:
         """What it waits for or leaves out, in a few words; empty if all is well."""
+        return ""
 
     def close(self) -> None:
-        """Let go of sockets and the like."""
+        """Release what it opened itself; a node is closed by who made it."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,8 @@ def dds_name(topic: str) -> str:
     return f"rt/{topic.lstrip('/')}"
 
 
-class RosSource:
+class RosSource(SampleSource):
     """sensor_msgs/Imu and JointState from any ROS 2 machine in the network, paired by their stamps."""
-
-    ended = False
 
     def __init__(
         self,
@@ -134,9 +133,6 @@ class RosSource:
             words.append(f"{self._pairing.disordered} out of order")
         return ", ".join(words)
 
-    def close(self) -> None:
-        """Nothing: the node is closed by who made it."""
-
     def _stamp(self, layout: Layout, data: bytes, sent: int) -> int:
         return (layout.stamp(data) if self._header else 0) or sent
 
@@ -182,10 +178,8 @@ class UnitreeSamples:
         return Sample(ns / NS, state["gyro"], state["accel"], state["q"], state["dq"], q_des, state["tau"])
 
 
-class Go2Source:
+class Go2Source(SampleSource):
     """rt/lowstate and rt/lowcmd of a Unitree Go2. Stamps are the times at which the robot sent the messages."""
-
-    ended = False
 
     def __init__(self, node: Node, robot: Robot, state: str = "rt/lowstate", command: str = "rt/lowcmd") -> None:
         """Subscribe; an empty `command` does without joint targets."""
@@ -219,9 +213,6 @@ class Go2Source:
         """Topics without a message."""
         return "".join(_silent(self._state, self._command))
 
-    def close(self) -> None:
-        """Nothing: the node is closed by who made it."""
-
 
 def unitree_order(robot: Robot) -> list[int]:
     """Where the robot's joints are among Unitree's motors."""
@@ -234,10 +225,8 @@ def _silent(*readers: Reader | None) -> list[str]:
     return [f"nothing on {', '.join(silent)}"] if silent else []
 
 
-class ReplaySource:
+class ReplaySource(SampleSource):
     """A log at the speed at which it was recorded, or faster."""
-
-    wants_targets: bool
 
     def __init__(self, log: Log, robot: Robot, speed: float = 1.0) -> None:
         """Put the log into the robot's order; the clock starts at the first poll."""
@@ -268,10 +257,3 @@ class ReplaySource:
     def _due(self, row: int) -> int:
         past = (self._t[min(row, len(self._t) - 1)] - self._t[0]) / self._speed
         return self._begin_ns + int(past * NS)
-
-    def status(self) -> str:
-        """Nothing to say."""
-        return ""
-
-    def close(self) -> None:
-        """Nothing to let go of."""

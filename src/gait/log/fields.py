@@ -220,7 +220,7 @@ def _unit_quaternions(quat: AnyArray, name: str, what: str, t: AnyArray) -> AnyA
 
 
 def _frozen(array: AnyArray, given: object) -> AnyArray:
-    """The array itself where nobody else can write to it, otherwise a read-only copy."""
+    """The array itself where no other reference can write to it, otherwise a read-only copy."""
     ours = isinstance(given, np.ndarray) and array is not given and array.base is None
     if not ours and not _immutable(array):
         array = array.copy()

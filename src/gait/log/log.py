@@ -1,4 +1,4 @@
-"""Log: what the sensors said, on one clock, with the truth beside it where it is known."""
+"""Log: sensor samples on one clock, with ground truth where there is any."""
 
 from __future__ import annotations
 
@@ -241,12 +241,12 @@ class Log(Record):
 def _resolve_names(
     robot: str | Path | Robot, leg_names: Sequence[str] | None, joint_names: Sequence[str] | None
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Name, legs and joints of a robot; a robot nobody knows is fine as long as both lists are given."""
+    """Name, legs and joints of a robot; the robot may be unknown as long as both lists are given."""
     legs: tuple[str, ...] = ()
     joints: tuple[str, ...] = ()
     is_path = isinstance(robot, Path) or (isinstance(robot, str) and robot.endswith((".yaml", ".yml")))
     if leg_names is not None and joint_names is not None and isinstance(robot, str | Path):
-        # The robot need not exist; where somebody keeps its file is nobody else's business.
+        # The robot need not exist, and the path of its file is private.
         name = Path(robot).stem if is_path else str(robot)
     elif isinstance(robot, str) and not is_path:
         name, legs, joints = _names_of(robot)

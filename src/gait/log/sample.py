@@ -8,7 +8,7 @@ from gait.arrays import Array, BoolArray
 
 
 class Sample(NamedTuple):
-    """What the sensors said at one moment; None for what a Log does not have. See `gait.Log` for units and frames."""
+    """Sensor readings at one instant; None for fields that are missing. Units and frames as in `gait.log.fields`."""
 
     t: float
     gyro: Array

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gait.arrays import Array
-from gait.errors import GaitError
+from gait.errors import GaitError, located
 from gait.io import clock
-from gait.io.format import DEFAULTS, parse_header
+from gait.io.format import parse_header
 from gait.io.reading import Notes, StreamInfo
 from gait.io.ros import containers
 from gait.io.ros.containers import Topic
@@ -35,22 +35,16 @@ class Bag:
         """MCAP, sqlite3, a ROS 1 bag, or one of the first two in zstd."""
         return head.startswith((containers.MCAP, containers.SQLITE, containers.ROS1, containers.ZSTD))
 
-    def read(self, path: Path, options: ReadOptions = DEFAULTS, notes: Notes | None = None) -> Log:
+    def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log:
         """Read a file, or a folder with a bag in it."""
         from gait.robot import Robot
 
-        notes = Notes() if notes is None else notes
         topics = containers.scan(path, lambda kind: bool(roles_of(kind)), notes)
         ours = _written_by_gait(notes)
         robot = Robot.load(options.robot or ours.get("robot", "go1"))
-        try:
-            chosen = choose(topics, options, str(path), notes)
-        finally:
-            notes.streams += [_stream(topic, ()) for topic in topics]
-        used = {
-            name: [role for role, topic in chosen.items() if topic.name == name] for name in {t.name for t in topics}
-        }
-        notes.streams[:] = [_stream(topic, used[topic.name]) for topic in topics]
+        chosen = choose(topics, options, str(path), notes)
+        for topic in topics:
+            notes.streams.append(_stream(topic, [role for role, one in chosen.items() if one.name == topic.name]))
         if options.robot is None and not ours:
             notes.say(f"the bag does not say which robot it is of, so {robot.name} is taken: --robot chooses another")
 
@@ -69,17 +63,10 @@ class Bag:
 
         from gait.io.merge import merge
 
-        try:
-            log = merge(
-                {role: one.signal for role, one in decoded.items()},
-                robot,
-                notes,
-                str(ours.get("source") or path.name),
-                align=options.align_clock,
-                keep=asked,
-            )
-        except GaitError as error:
-            raise GaitError(f"{path}: {error}") from None
+        signals = {role: one.signal for role, one in decoded.items()}
+        source = str(ours.get("source") or path.name)
+        with located(path):
+            log = merge(signals, robot, notes, source, align=options.align_clock, keep=asked)
         return log if exact is None or stamps is None else _with_time(log, stamps, exact)
 
     def write(self, record: Record, path: Path, compress: bool = False) -> None:
@@ -104,7 +91,7 @@ def _with_time(log: Log, stamps: Array, exact: Array) -> Log:
     return log.replace(t=exact[rows]) if same else log
 
 
-def _stream(topic: Topic, roles: tuple[str, ...] | list[str]) -> StreamInfo:
+def _stream(topic: Topic, roles: list[str]) -> StreamInfo:
     stamps = np.array(topic.stamps, dtype=np.float64) / 1e9
     step = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
     return StreamInfo(topic.name, topic.kind, len(stamps), 1.0 / step if step > 0.0 else float("nan"), ", ".join(roles))

@@ -49,7 +49,7 @@ class Topic:
     messages: list[bytes] = field(default_factory=list)
 
     def add(self, stamp: int, message: bytes) -> None:
-        """Take a message. A stamp beyond 63 bits is no date; it goes with the other rubbish."""
+        """Take a message. A stamp beyond 63 bits is no date, and is dropped later as an outlier."""
         self.stamps.append(min(stamp, _LATEST))
         if self.keep:
             self.messages.append(message)

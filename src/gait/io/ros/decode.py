@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gait.arrays import AnyArray
-from gait.errors import GaitError
+from gait.errors import GaitError, located
 from gait.io.joints import match_joints
 from gait.io.reading import Notes
 from gait.io.ros import definitions
@@ -76,7 +76,7 @@ def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, 
     if "kp" in rows.arrays:
         rows = _with_targets(topic, rows, notes)
     recorded = np.array(topic.stamps, dtype=np.int64)[rows.places]
-    # A clock that starts at zero has one stamp of zero; more are headers that nobody filled in.
+    # A clock that starts at zero has one stamp of zero; more are headers without stamps.
     filled = rows.header is not None and np.count_nonzero(rows.header == 0) <= 1
     return Decoded(Signal(topic.name, recorded / 1e9, rows.arrays), recorded, rows.header if filled else None)
 
@@ -155,10 +155,8 @@ def _named_joints(
     else:
         listed = max(whole or sets, key=lambda key: len(sets[key].places))
         rows = sets[listed]
-    try:
+    with located(topic.name):
         match = match_joints(listed, joints, names)
-    except GaitError as error:
-        raise GaitError(f"{topic.name}: {error}") from None
     notes.say(f"{topic.name}: {match.note}" if match.note else "")
     if listed in sets and len(sets) > 1:
         others = len(topic.messages) - len(rows.places)

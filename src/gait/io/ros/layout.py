@@ -202,7 +202,10 @@ class Layout:
             if encoding not in _ALIGNMENT:
                 raise LayoutError(f"it is not in plain CDR but in encoding {encoding}: 0, 1, 6 or 7 are read")
             walk = _Walk(raw, types, _ALIGNMENT[encoding], "<" if encoding & 1 else ">", 4)
-        walk.visit(name)
+        try:
+            walk.visit(name)
+        except RecursionError:
+            raise LayoutError(f"the definition of {name} contains itself") from None
         # CDR may be filled up to a multiple of four; more left over means another version of the message.
         if len(raw) - walk.at > (0 if packed else 3):
             raise LayoutError(f"it has {len(raw)} bytes where {walk.at} are due, so it is another version of {name}")

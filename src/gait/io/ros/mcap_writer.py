@@ -120,7 +120,7 @@ def write_mcap(
         robot: whose IMU measured.
         gyro: for the turn rate (N, 3), in IMU axes.
         encoder: for the names of the frames.
-        progress: told which share is written.
+        progress: called with the share that is written.
     """
     encoder = encoder or Encoder()
     rows = Converter(robot, rate=trajectory.rate or 500.0).of_trajectory(trajectory, gyro)

@@ -78,7 +78,7 @@ def _guess(role: str, topics: Sequence[Topic], chosen: dict[str, Topic], where: 
             f"{where} has no {role}: {_NEEDED[role]} or a Unitree LowState is needed, but it has {kinds or 'nothing'}"
         )
     if role == "truth" and able and not says_truth(able[0].name):
-        notes.say(f"{able[0].name} taken for the truth: --truth none if it is an estimate")
+        notes.say(f"{able[0].name} taken as ground truth: --truth none if it is an estimate")
     return able[0] if able else None
 
 
