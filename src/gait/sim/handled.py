@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from gait.arrays import Array
-from gait.robot import Robot
 from gait.sim.commands import random_schedule
 from gait.sim.gaits import find_gait, gait_of
 from gait.sim.leg_kernels import inverse
@@ -30,8 +29,8 @@ ON_THE_GROUND = {"trot": 0.5, "stand": 0.25, "targets": 0.1, "hold": 0.1, "stiff
 class Reach(RandomTargets):
     """Glides from one wide posture to the next, faster than a robot that has to stand on its legs."""
 
-    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, kd, period, rng)
+    def _begin(self) -> None:
+        super()._begin()
         self._passed = np.inf
 
     def _choose(self) -> None:
@@ -47,8 +46,8 @@ class Reach(RandomTargets):
 class Swim(LegMotion):
     """Every joint swings on a sine of its leg's own phase."""
 
-    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, kd, period, rng)
+    def _begin(self) -> None:
+        robot, rng = self.robot, self._rng
         self._time = 0.0
         self._middle = robot.q_stand.reshape(-1, 3) + rng.uniform(-0.25, 0.25, 3)
         self._swing = rng.uniform(0.2, 1.0) * rng.uniform(0.3, 1.0, 3) * (0.2, 0.5, 0.6)
@@ -66,8 +65,8 @@ class Swim(LegMotion):
 class Step(LegMotion):
     """Feet step below their hips in the order of the trot, by position alone: a policy without contact sensing."""
 
-    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, kd, period, rng)
+    def _begin(self) -> None:
+        robot, rng = self.robot, self._rng
         trot, size = gait_of("trot", robot), self._size
         self._clock, self._rate, self._offsets = 0.0, rng.uniform(0.8, 1.2) / trot.period, trot.offsets
         self._stride, self._lift = size * rng.uniform(-1, 1, 2) * (0.08, 0.05), size * rng.uniform(0.03, 0.1)
@@ -102,11 +101,11 @@ MOTIONS: dict[str, type[LegMotion]] = {"targets": RandomTargets, "reach": Reach,
 class HandledLegs(LegMotion):
     """The legs in an airborne episode."""
 
-    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, kd, period, rng)
+    def _begin(self) -> None:
+        robot, rng = self.robot, self._rng
         self.airborne = False
         """Whether the robot is off the ground, which decides what the legs may do next."""
-        self._pull = robot.torque_limit.reshape(-1, 3) / kp
+        self._pull = robot.torque_limit.reshape(-1, 3) / self._kp
         slack = 0.5 * self._pull
         self._lower, self._upper = robot.q_lower.reshape(-1, 3) - slack, robot.q_upper.reshape(-1, 3) + slack
         self._from = self._last = robot.q_stand.reshape(-1, 3).copy()
@@ -116,15 +115,15 @@ class HandledLegs(LegMotion):
     def choose(self) -> None:
         """Go over to another motion, for a while."""
         chances = IN_THE_AIR if self.airborne else ON_THE_GROUND
-        self._begin(str(self._rng.choice(list(chances), p=list(chances.values()))))
+        self._take_up(str(self._rng.choice(list(chances), p=list(chances.values()))))
 
     def brace(self) -> None:
         """Get ready to land."""
-        self._begin(str(self._rng.choice(["hold", "trot", "step"], p=[0.5, 0.3, 0.2])))
+        self._take_up(str(self._rng.choice(["hold", "trot", "step"], p=[0.5, 0.3, 0.2])))
 
     def land(self) -> None:
         """Bear the robot, now that there is ground."""
-        self._begin(str(self._rng.choice(["hold", "stand", "trot"], p=[0.4, 0.3, 0.3])))
+        self._take_up(str(self._rng.choice(["hold", "stand", "trot"], p=[0.4, 0.3, 0.3])))
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
         """Joint targets (L, 3) for the coming control period."""
@@ -134,7 +133,7 @@ class HandledLegs(LegMotion):
             self.choose()
         if lying and self.gait_id >= 0:
             # Nobody walks on the side or on the back.
-            self._begin("limp" if self._rng.random() < 0.3 else "hold")
+            self._take_up("limp" if self._rng.random() < 0.3 else "hold")
         target = self._motion.step(q, dq, quat, omega_b, vel_w)
         share = min((self._passed + self.period) / self._blend, 1.0)
         self._last = self._within_reason(self._from + share * (target - self._from), q.reshape(-1, 3))
@@ -149,7 +148,7 @@ class HandledLegs(LegMotion):
         low, high = np.maximum(q - most, self._lower), np.minimum(q + most, self._upper)
         return np.minimum(np.maximum(target, low), high)
 
-    def _begin(self, name: str) -> None:
+    def _take_up(self, name: str) -> None:
         rng = self._rng
         self._motion, self._from = self._make(name), self._last
         self._passed, self._blend, self._end = 0.0, rng.uniform(0.03, 0.3), rng.uniform(0.4, 2.5)

@@ -22,8 +22,8 @@ from gait.sim.stationary import RandomTargets
 class Rising(RandomTargets):
     """Glides through postures drawn at random: lie, get up, stand or trot, lie down."""
 
-    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, kd, period, rng)
+    def _begin(self) -> None:
+        super()._begin()
         self._walker: Controller | None = None
         self._last = self._from = self._to = self._lying()
         self._sequence = self._actions()

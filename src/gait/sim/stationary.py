@@ -29,6 +29,10 @@ class LegMotion:
         self.wanted = np.zeros(3)
         """Commanded velocities, for the record."""
         self._size = Proportions.of(robot).length
+        self._begin()
+
+    def _begin(self) -> None:
+        """What a motion sets up."""
 
     def command(self, command: Command) -> None:
         """Nothing to follow."""
@@ -47,9 +51,8 @@ class LegMotion:
 class RandomTargets(LegMotion):
     """Glides from one random posture to the next."""
 
-    def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        super().__init__(robot, kp, kd, period, rng)
-        self._from = self._to = robot.q_stand.copy()
+    def _begin(self) -> None:
+        self._from = self._to = self.robot.q_stand.copy()
         self._weight_from = self._weight_to = self._noise = 0.0
         self._passed, self._glide, self._hold = 0.0, 0.5, 0.5
 

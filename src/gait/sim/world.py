@@ -11,6 +11,7 @@ patch of a few millimetres.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from gait.sim.settings import EpisodeConfig
 from gait.sim.terrain import Surface, find_terrain
 
 TIMESTEP = 0.001
-"""Seconds of one physics step."""
+"""Seconds of one physics step, as in world.xml."""
 CONTACT_TIME = 0.0048
 """Time constant of the ground contact in seconds at stiffness 1."""
 
@@ -55,13 +56,8 @@ def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
 def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator) -> Any:
     """The world of an episode as an MjSpec: terrain, robot, motors and the contact sensors of feet and body."""
     terrain = find_terrain(config.terrain)
-    spec = mujoco.MjSpec()
+    spec = mujoco.MjSpec.from_file(str(Path(__file__).with_name("world.xml")))
     spec.modelname = robot.name
-    spec.option.timestep = TIMESTEP
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_EULER
-    spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-    spec.option.impratio = 20.0
-    spec.option.iterations = 20
     if terrain.loose:
         # What lies still sleeps until something touches it.
         spec.option.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
@@ -69,11 +65,6 @@ def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator) ->
     else:
         # One robot is one island: looking for more costs a tenth of the step.
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
-    spec.option.tolerance = 1e-6
-    spec.compiler.degree = False
-    spec.compiler.autolimits = True
-    spec.visual.global_.offwidth, spec.visual.global_.offheight = 1280, 720
-    _looks(spec)
     friction = terrain.friction if config.friction is None else config.friction
     solref = contact_solref(config.restitution, config.contact_stiffness)
     # The robot comes first, so that its coordinates lead the state whatever lies around.
@@ -92,19 +83,6 @@ def stand_state(robot: Robot, height: float = 0.0) -> Array:
     feet, _ = forward(robot, robot.q_stand)
     drop = -float(feet[:, 2].mean()) + robot.foot_radius
     return np.concatenate([[0.0, 0.0, drop + height, 1.0, 0.0, 0.0, 0.0], robot.q_stand])
-
-
-def _looks(spec: Any) -> None:
-    for name, dark, light in (
-        ("grid", [0.24, 0.26, 0.28], [0.34, 0.36, 0.38]),
-        ("plate", [0.55, 0.65, 0.75], [0.62, 0.72, 0.82]),
-    ):
-        kind, pattern = mujoco.mjtTexture.mjTEXTURE_2D, mujoco.mjtBuiltin.mjBUILTIN_CHECKER
-        spec.add_texture(name=name, type=kind, builtin=pattern, width=256, height=256, rgb1=dark, rgb2=light)
-        material = spec.add_material(name=name, texrepeat=[2, 2], texuniform=True)
-        material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = name
-    sun = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL
-    spec.worldbody.add_light(pos=[0, 0, 4], dir=[0.2, 0.2, -1], type=sun, castshadow=True)
 
 
 def _inertia(body: Any, link: Link) -> None:

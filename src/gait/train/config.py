@@ -112,11 +112,10 @@ class TrainConfig:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise GaitError(f"{name} must be {least} or more, got {getattr(self, name)}")
-        for name in ("stationary_share", "airborne_share", "mask", "validation_share", "hidden_legs"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise GaitError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
-        if not 0.0 <= self.dead_leg <= 1.0:
-            raise GaitError(f"dead_leg must lie between 0 and 1, got {self.dead_leg}")
+        for name in ("stationary_share", "airborne_share", "mask", "validation_share", "hidden_legs", "dead_leg"):
+            value = getattr(self, name)
+            if not (0.0 <= value < 1.0 or (name == "dead_leg" and value == 1.0)):
+                raise GaitError(f"{name} must lie between 0 and 1, got {value}")
         if self.burn_in >= self.steps:
             raise GaitError(f"burn_in {self.burn_in} leaves nothing of {self.steps} steps")
         if not self.log_std_min < self.log_std_max:
