@@ -59,8 +59,7 @@ class ReferenceFilter:
         self.P = Phi @ (self.P + Ad @ Q @ Ad.T * dt) @ Phi.T
         self.P = 0.5 * (self.P + self.P.T)
 
-        turn, gamma1, gamma2 = np.eye(3), np.eye(3), 0.5 * np.eye(3)
-        lie.gammas_into(w * dt, turn, gamma1, gamma2)
+        turn, gamma1, gamma2 = lie.gammas(w * dt)
         if not self.options.exact_mean:
             gamma1, gamma2 = np.eye(3), 0.5 * np.eye(3)
         self.p = self.p + self.v * dt + (self.R @ gamma2 @ a + 0.5 * g) * dt**2

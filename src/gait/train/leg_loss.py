@@ -20,12 +20,13 @@ from torch import Tensor
 
 from gait.nets.legs import LegOutputs
 from gait.parameters import Options
-from gait.runtime.leg_fusion import INSTANT
 
+INSTANT = 1.0 / 7.0
+"""Standard deviation of a single sample of a leg relative to the predicted one, as in the fusion of legs."""
 LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is inflated, as the second one finds it."""
 GUARD, STALE = Options().leg_guard, Options().joint_delay_std / INSTANT
-"""The same guard and the same allowance for a delay that is not quite known as in `gait.runtime.leg_fusion`."""
+"""The same gate and the same allowance for the uncertainty of the delay as in the fusion of legs."""
 DRIFT, BIAS = 0.03, 0.05
 """Of the IMU in that filter: m/s/sqrt(s), and m/s^2 of bias that the filter does not estimate."""
 START = 0.05
