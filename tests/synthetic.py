@@ -35,14 +35,15 @@ class Leg:
 
 def joint_rates(robot: Robot, leg: Leg, velocity_b: np.ndarray, omega: np.ndarray, up_b: np.ndarray) -> np.ndarray:
     """dq that moves the foot's centre so that the sphere rolls: v + w x p + J dq = r (w_calf(dq) x up)."""
-    foot, jac = np.empty(3), np.empty((3, 3))
-    kinematics.leg_fk(robot.offsets, robot.signs, leg.index, leg.q, foot, jac)
+    one = robot.offsets[leg.index], robot.signs[leg.index]
+    foot, *columns = kinematics.leg_forward(*one, leg.q)
+    jac = np.stack(columns, -1)
     rolling = np.empty((3, 4))
     for j in range(4):  # the calf's rate is affine in dq: probe it with zero and the unit vectors
-        dq, rate = np.zeros(3), np.empty(3)
+        dq = np.zeros(3)
         if j:
             dq[j - 1] = 1.0
-        kinematics.calf_rate(robot.signs, leg.index, leg.q, dq, omega, rate)
+        rate = kinematics.calf_rate(one[1], leg.q, dq, omega)
         rolling[:, j] = robot.foot_radius * np.cross(rate, up_b)
     A = jac - (rolling[:, 1:] - rolling[:, :1])
     return np.linalg.solve(A, rolling[:, 0] - velocity_b - np.cross(omega, foot))
@@ -50,9 +51,8 @@ def joint_rates(robot: Robot, leg: Leg, velocity_b: np.ndarray, omega: np.ndarra
 
 def free_torque(robot: Robot, leg: int, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, up_b: np.ndarray) -> np.ndarray:
     """Torques of a leg that touches nothing."""
-    out = np.empty(3)
-    leg_torque(robot.offsets, robot.signs, robot.leg_inertial, robot.armature, leg, q, dq, ddq, -9.81 * up_b, out)
-    return out
+    one = robot.offsets[leg], robot.signs[leg], robot.leg_inertial[leg], robot.armature[3 * leg : 3 * leg + 3]
+    return np.array(leg_torque(*one, q, dq, ddq, -9.81 * up_b))
 
 
 def walking_log(seconds: float = 5.0, robot: Robot | None = None) -> Log:

@@ -63,8 +63,7 @@ def test_left_jacobian_and_its_inverse(w: np.ndarray) -> None:
     nodes, weights = np.polynomial.legendre.leggauss(20)
     integral = sum(0.5 * g * lie.so3_exp((0.5 * n + 0.5) * w) for n, g in zip(nodes, weights, strict=True))
     np.testing.assert_allclose(J, integral, atol=1e-13)
-    gammas = np.empty((3, 3, 3))
-    lie.gammas_into(w, *gammas)
+    gammas = lie.gammas(w)
     np.testing.assert_allclose(gammas[0], lie.so3_exp(w), atol=1e-15)
     np.testing.assert_allclose(gammas[1], J, atol=1e-15)
     double = sum(

@@ -84,16 +84,13 @@ def test_foot_velocity_and_calf_rate_equal_pinocchio(go1: Robot, reference: Pino
     rng = np.random.default_rng(1)
     q, dq, gyro = random_joints(go1, 50, 1), rng.normal(size=(50, 12)) * 5, rng.normal(size=(50, 3))
     velocity = go1.foot_velocity(q, dq, gyro)
-    rate, one = np.empty(3), np.empty(3)
     for k in range(len(q)):
         feet, jac = reference.feet(go1, q[k])
         for i in range(4):
             legs = slice(3 * i, 3 * i + 3)
             want = jac[i] @ dq[k, legs]
             np.testing.assert_allclose(velocity[k, i], want[:3] + np.cross(gyro[k], feet[i]), atol=1e-9)
-            kinematics.foot_velocity(np.ascontiguousarray(jac[i, :3]), dq[k, legs], gyro[k], feet[i], one)
-            np.testing.assert_allclose(velocity[k, i], one, atol=1e-9)
-            kinematics.calf_rate(go1.signs, i, q[k, legs], dq[k, legs], gyro[k], rate)
+            rate = kinematics.calf_rate(go1.signs[i], q[k, legs], dq[k, legs], gyro[k])
             np.testing.assert_allclose(rate, want[3:] + gyro[k], atol=1e-9)
 
 
@@ -116,8 +113,30 @@ def test_leg_torque_equals_pinocchio(go1: Robot, reference: PinocchioGo1) -> Non
         got = np.empty((4, 3))
         for i in range(4):
             j = slice(3 * i, 3 * i + 3)
-            leg_torque(go1.offsets, go1.signs, go1.leg_inertial, go1.armature, i, q[j], dq[j], ddq[j], gravity, got[i])
+            leg = go1.offsets[i], go1.signs[i], go1.leg_inertial[i], go1.armature[j]
+            got[i] = leg_torque(*leg, q[j], dq[j], ddq[j], gravity)
         np.testing.assert_allclose(got.ravel(), want, atol=1e-9)
+
+
+def test_all_legs_and_moments_at_once_equal_one_by_one(go1: Robot) -> None:
+    rng = np.random.default_rng(7)
+    q, dq, ddq = random_joints(go1, 20, 7), rng.normal(size=(20, 12)), rng.normal(size=(20, 12))
+    gravity = np.array([0.1, -0.2, -9.81])
+
+    def joints_first(values: np.ndarray) -> np.ndarray:
+        return np.moveaxis(values.reshape(20, 4, 3), -1, 0)
+
+    legs = [np.moveaxis(array, 0, -1) for array in (go1.offsets, go1.signs, go1.leg_inertial)]
+    armature = go1.armature.reshape(4, 3).T
+    together = np.stack(leg_torque(*legs, armature, *map(joints_first, (q, dq, ddq)), gravity), -1)
+    for k in range(20):
+        np.testing.assert_allclose(go1.forward(q)[1][k], go1.jacobian(q[k]), atol=1e-14)
+        for i in range(4):
+            j = slice(3 * i, 3 * i + 3)
+            leg = go1.offsets[i], go1.signs[i], go1.leg_inertial[i], go1.armature[j]
+            np.testing.assert_allclose(
+                together[k, i], leg_torque(*leg, q[k, j], dq[k, j], ddq[k, j], gravity), atol=1e-12
+            )
 
 
 def test_link_inertias_equal_pinocchio(go1: Robot, reference: PinocchioGo1) -> None:

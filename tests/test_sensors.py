@@ -103,9 +103,8 @@ def strapdown(raw: SimpleNamespace, log: Log, robot: Robot) -> tuple[np.ndarray,
     v = raw.vel_w[first] + R @ np.cross(raw.omega_b[first], lever)
     p = raw.pos_w[first] + R @ lever
     g = np.array([0.0, 0.0, -GRAVITY])
-    turn, once, twice = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     for w, a in zip(log.gyro[1:], log.accel[1:], strict=True):
-        lie.gammas_into(w * SAMPLE_DT, turn, once, twice)
+        turn, once, twice = lie.gammas(w * SAMPLE_DT)
         p = p + v * SAMPLE_DT + (R @ twice @ a + 0.5 * g) * SAMPLE_DT**2
         v = v + (R @ once @ a + g) * SAMPLE_DT
         R = R @ turn

@@ -93,7 +93,7 @@ def test_imu_and_joints_from_two_threads(log: Log, method: str) -> None:
 
     def imu() -> None:
         for row in rows:
-            states.append(estimator.update_imu(row.t, row.gyro, row.accel))
+            states += [estimator.update_imu(row.t, row.gyro, row.accel)]
 
     def joints() -> None:
         for row in rows:
@@ -120,7 +120,7 @@ def test_everything_else_may_be_called_meanwhile(log: Log) -> None:
 
     def samples() -> None:
         for row in rows:
-            seen.append(estimator.update(row))
+            seen += [estimator.update(row)]
         done.set()
 
     def predictions() -> None:

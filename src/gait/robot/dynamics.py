@@ -1,27 +1,22 @@
-"""Inverse dynamics of one leg in closed form: the joint torques that a motion takes, gravity included. Compiled.
+"""Inverse dynamics of one leg in closed form: the joint torques that a motion takes, gravity included.
 
 Everything is written in the frame that turns with the hip link: there the hip axis is x, thigh and calf swing in the
-x-z plane, and the leg is a planar double pendulum carried by a rotation about x.
+x-z plane, and the leg is a planar double pendulum carried by a rotation about x. As in `gait.robot.kinematics`, numbers
+and arrays with any trailing axes will do.
 """
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
-from gait._compile import kernel
-from gait.arrays import Array
+import numpy as np
 
-_A1 = "float64[::1]"
-_A2 = "float64[:, ::1]"
-_A3 = "float64[:, :, ::1]"
+from gait.robot.kinematics import Vector
 
 
-@kernel(f"UniTuple(float64, 2)({_A1}, float64, float64, float64, float64, float64)")
-def _spin_moment(
-    link: Array, angle: float, hip_rate: float, hip_acc: float, rate: float, acc: float
-) -> tuple[float, float]:
+def _spin_moment(link: Any, angle: Any, hip_rate: Any, hip_acc: Any, rate: Any, acc: Any) -> tuple[Any, Any]:
     """Moment about x and y that turns a link about its own centre of mass: I alpha + w x I w."""
-    c, s = math.cos(angle), math.sin(angle)
+    c, s = np.cos(angle), np.sin(angle)
     xx, yy, zz, xy, xz, yz = link[4], link[5], link[6], link[7], link[8], link[9]
     # Rates in the link's own axes; the last part of the acceleration is the pitch axis being carried by the hip.
     wx, wy, wz = c * hip_rate, rate, s * hip_rate
@@ -33,38 +28,34 @@ def _spin_moment(
     return c * nx + s * nz, ny
 
 
-@kernel(f"void({_A3}, {_A2}, {_A3}, {_A1}, int64, {_A1}, {_A1}, {_A1}, {_A1}, {_A1})")
 def leg_torque(
-    offsets: Array, signs: Array, inertial: Array, armature: Array, leg: int,
-    q: Array, dq: Array, ddq: Array, gravity: Array, torque: Array,
-) -> None:  # fmt: skip
-    """Joint torques (3,) of a leg that moves freely on a base that does not turn.
+    offsets: Any, signs: Any, inertial: Any, armature: Any, q: Any, dq: Any, ddq: Any, gravity: Any
+) -> Vector:
+    """Joint torques of a leg that moves freely on a base that does not turn.
 
     Args:
-        offsets: link offsets (L, 4, 3).
-        signs: joint directions (L, 3).
-        inertial: mass, centre of mass and inertia of each link, as in `Robot.leg_inertial` (L, 3, 10).
-        armature: rotor inertias (J,).
-        leg: which leg.
-        q: joint angles (3,).
-        dq: joint velocities (3,).
-        ddq: joint accelerations (3,).
-        gravity: in the base frame (3,), about (0, 0, -9.81) when level; less the base's own acceleration, if known.
-        torque: output.
+        offsets: link offsets (4, 3, ...).
+        signs: joint directions (3, ...).
+        inertial: mass, centre of mass and inertia of each link, as a leg in `Robot.leg_inertial` (3, 10, ...).
+        armature: rotor inertias (3, ...).
+        q: joint angles (3, ...).
+        dq: joint velocities (3, ...).
+        ddq: joint accelerations (3, ...).
+        gravity: in the base frame (3, ...), about (0, 0, -9.81) when level; less the base's own acceleration, if known.
     """
-    s0, s1, s2 = signs[leg, 0], signs[leg, 1], signs[leg, 2]
-    c_h, s_h = math.cos(s0 * q[0]), math.sin(s0 * q[0])
+    s0, s1, s2 = signs[0], signs[1], signs[2]
+    c_h, s_h = np.cos(s0 * q[0]), np.sin(s0 * q[0])
     thigh_angle = s1 * q[1]
     calf_angle = thigh_angle + s2 * q[2]
-    c_t, s_t, c_c, s_c = math.cos(thigh_angle), math.sin(thigh_angle), math.cos(calf_angle), math.sin(calf_angle)
+    c_t, s_t, c_c, s_c = np.cos(thigh_angle), np.sin(thigh_angle), np.cos(calf_angle), np.sin(calf_angle)
     hip_rate, hip_acc = s0 * dq[0], s0 * ddq[0]
     w1, e1 = s1 * dq[1], s1 * ddq[1]
     w2, e2 = w1 + s2 * dq[2], e1 + s2 * ddq[2]
     gx = gravity[0]
     gy = c_h * gravity[1] + s_h * gravity[2]
     gz = -s_h * gravity[1] + c_h * gravity[2]
-    hip, shank = offsets[leg, 1], offsets[leg, 2]
-    link0, link1, link2 = inertial[leg, 0], inertial[leg, 1], inertial[leg, 2]
+    hip, shank = offsets[1], offsets[2]
+    link0, link1, link2 = inertial[0], inertial[1], inertial[2]
 
     # Arms within the plane: thigh joint to its centre of mass, thigh to calf joint, calf joint to its centre of mass.
     tx, tz = c_t * link1[1] + s_t * link1[3], -s_t * link1[1] + c_t * link1[3]
@@ -95,6 +86,5 @@ def leg_torque(
     about_x += link0[2] * fz0 - link0[3] * fy0 + y1 * fz1 - z1 * fy1 + y2 * fz2 - z2 * fy2
     at_calf = ny2 + cz * fx2 - cx * fz2
     at_thigh = at_calf + ny1 + tz * fx1 - tx * fz1 + kz * fx2 - kx * fz2
-    torque[0] = s0 * about_x + armature[3 * leg] * ddq[0]
-    torque[1] = s1 * at_thigh + armature[3 * leg + 1] * ddq[1]
-    torque[2] = s2 * at_calf + armature[3 * leg + 2] * ddq[2]
+    rotor = armature[0] * ddq[0], armature[1] * ddq[1], armature[2] * ddq[2]
+    return s0 * about_x + rotor[0], s1 * at_thigh + rotor[1], s2 * at_calf + rotor[2]

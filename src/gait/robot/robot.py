@@ -160,14 +160,15 @@ class Robot:
 
     def forward(self, q: Array) -> tuple[Array, Array]:
         """Foot positions (..., L, 3) and Jacobians (..., L, 3, 3) in the base frame for joints (..., J)."""
-        # A copy: rows of a Log are read-only, which compiled code counts as another type.
-        q = np.array(q, dtype=np.float64, order="C")
-        batch = q.shape[:-1]
-        flat = self._per_leg(q)
-        feet = np.empty(flat.shape)
-        jac = np.empty((*flat.shape, 3))
-        kinematics.fk_jacobian_batch(self.offsets, self.signs, flat, feet, jac)
-        return feet.reshape(*batch, self.num_legs, 3), jac.reshape(*batch, self.num_legs, 3, 3)
+        q = np.asarray(q, dtype=np.float64)
+        if q.shape[-1:] != (self.num_joints,):
+            raise GaitError(
+                f"joint array of shape {q.shape} does not fit {self.name}: its last axis must be {self.num_joints}"
+            )
+        angles = np.moveaxis(q.reshape(*q.shape[:-1], self.num_legs, 3), -1, 0)  # (3, ..., L)
+        foot, *columns = kinematics.leg_forward(np.moveaxis(self.offsets, 0, -1), self.signs.T, angles)
+        jac = np.stack([np.stack(column, -1) for column in columns], -1)
+        return np.stack(foot, -1), jac
 
     def feet(self, q: Array) -> Array:
         """Foot positions (..., L, 3) in the base frame."""
@@ -187,27 +188,20 @@ class Robot:
 
     def inverse(self, leg: str, foot_b: Array) -> Array:
         """Joint angles (3,) of one leg that put its foot at `foot_b` (3,) in the base frame."""
-        q = np.empty(3)
         foot = np.array(foot_b, dtype=np.float64)
         if foot.shape != (3,) or not np.isfinite(foot).all():
             raise GaitError(f"foot_b must be three finite numbers, got {foot_b!r}")
-        ok = kinematics.leg_ik(self.offsets, self.signs, self.knee_sign, self.leg_index(leg), foot, q)
-        if not ok:
+        index = self.leg_index(leg)
+        *q, within = kinematics.leg_inverse(self.offsets[index], self.signs[index], self.knee_sign, foot)
+        if not within:
             raise GaitError(f"foot position {foot.tolist()} is out of reach of leg {leg}: move it nearer to the hip")
-        return q
+        return np.array(q)
 
     def leg_index(self, leg: str) -> int:
         """Position of a leg by name."""
         if leg not in self.leg_names:
             raise GaitError(f"robot {self.name} has no leg '{leg}': its legs are {', '.join(self.leg_names)}")
         return self.leg_names.index(leg)
-
-    def _per_leg(self, joints: Array) -> Array:
-        if joints.shape[-1:] != (self.num_joints,):
-            raise GaitError(
-                f"joint array of shape {joints.shape} does not fit {self.name}: its last axis must be {self.num_joints}"
-            )
-        return joints.reshape(-1, self.num_legs, 3)
 
 
 def robot_names() -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from gait.errors import need_extra
@@ -18,6 +20,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F) -> F:
     """Compile a function. Arithmetic stays strict IEEE: a walk does not depend on what the optimiser reordered."""
     return cast("F", numba.njit(cache=True, nogil=True)(function))
+
+
+@cache
+def compiled_copy(function: F) -> F:
+    """A plain function of another module, compiled together with the functions of that module which it calls.
+
+    Equations are written once, readable and without numba; the simulator compiles them as they are.
+    """
+    names, scope = function.__code__.co_names, function.__globals__
+    called = {
+        name: compiled_copy(scope[name])
+        for name in names
+        if isinstance(scope.get(name), FunctionType) and scope[name].__module__ == function.__module__
+    }
+    copy = FunctionType(function.__code__, {**scope, **called}, function.__name__, function.__defaults__)
+    copy.__qualname__ = function.__qualname__
+    return compiled(cast("F", copy))
 
 
 def warm_up() -> None:

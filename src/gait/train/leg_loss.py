@@ -24,7 +24,7 @@ from gait.parameters import LEG_INSTANT, Options
 LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is inflated, as the second one finds it."""
 GUARD, STALE = Options().leg_guard, Options().joint_delay_std / LEG_INSTANT
-"""The same guard and the same allowance for a delay that is not quite known as in core/legs.c."""
+"""The same gate and the same allowance for the uncertainty of the delay as in core/legs.c."""
 DRIFT, BIAS = 0.03, 0.05
 """Of the IMU in that filter: m/s/sqrt(s), and m/s^2 of bias that the filter does not estimate."""
 START = 0.05
