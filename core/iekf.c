@@ -6,14 +6,10 @@
 #include <string.h>
 
 #include "core.h"
+#include "vector.h"
 
-/* Without feet the size is a constant, and loops over it unroll: each caller compiles its body twice. */
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
-#define NO_FEET 15
+/* The size of the state is a constant where it is one of these, and loops over it unroll: callers compile bodies twice. */
+enum { NO_FEET = 15, FOUR_FEET = 27 };
 
 enum { MAX_ROWS = 3 * GAIT_MAX_LEGS > 6 ? 3 * GAIT_MAX_LEGS : 6 };
 
@@ -91,7 +87,7 @@ static int in_state(const gait_filter *f, int m)
 }
 
 /* P += Ad Q Ad' dt. Isotropic noise makes the rotation drop out: skew(a) skew(b)' = (a.b) I - b a'. */
-INLINE void add_process_noise(gait_filter *f, const gait_noise *noise, const double *walk, double acceleration2, double dt,
+GAIT_INLINE void add_process_noise(gait_filter *f, const gait_noise *noise, const double *walk, double acceleration2, double dt,
                               int size)
 {
     const int ld = GAIT_STRIDE(size), vectors = 2 + (size - FEET) / 3;
@@ -131,7 +127,7 @@ INLINE void add_process_noise(gait_filter *f, const gait_noise *noise, const dou
 
 /* Blocks of Phi from the gyro bias to velocity, position and feet: -(v^ dt + g^ dt^2/2) R, -(p^ dt + v^ dt^2/2 +
  * g^ dt^3/6) R and -d^ R dt; first order keeps the terms in dt. */
-INLINE void bias_blocks(const gait_filter *f, double gravity, double dt, int exact, int size, double (*blocks)[3])
+GAIT_INLINE void bias_blocks(const gait_filter *f, double gravity, double dt, int exact, int size, double (*blocks)[3])
 {
     const double half = exact ? 0.5 * dt * dt : 0.0, sixth = exact ? dt * dt * dt / 6.0 : 0.0;
     for (int m = 0; m < 2 + (size - FEET) / 3; m++) {
@@ -157,7 +153,7 @@ typedef struct {
 } transition;
 
 /* T = Phi P, row by row; rows of the biases do not change and are left out, so feet follow the position. */
-INLINE void apply_rows(const gait_filter *f, const transition *phi, const double *restrict P, double *restrict T, int size)
+GAIT_INLINE void apply_rows(const gait_filter *f, const transition *phi, const double *restrict P, double *restrict T, int size)
 {
     const int ld = GAIT_STRIDE(size);
     const double *R = f->R, dt = phi->dt, half = phi->half;
@@ -187,7 +183,7 @@ INLINE void apply_rows(const gait_filter *f, const transition *phi, const double
 }
 
 /* P = T Phi': each number of the symmetric product is computed once and written twice. */
-INLINE void apply_columns(gait_filter *f, const transition *phi, const double *restrict T, int size)
+GAIT_INLINE void apply_columns(gait_filter *f, const transition *phi, const double *restrict T, int size)
 {
     const int ld = GAIT_STRIDE(size), moved = BG + size - FEET;
     const double *R = f->R, dt = phi->dt, half = phi->half;
@@ -227,7 +223,7 @@ INLINE void apply_columns(gait_filter *f, const transition *phi, const double *r
 #undef SET
 }
 
-INLINE void propagate_covariance(gait_filter *f, const gait_settings *s, double dt, int size)
+GAIT_INLINE void propagate_covariance(gait_filter *f, const gait_settings *s, double dt, int size)
 {
     double T[(BG + 3 * GAIT_MAX_LEGS) * GAIT_MAX_STRIDE];
     transition phi;
@@ -317,41 +313,61 @@ static void retract(gait_filter *f, const double *delta)
     lie_orthonormalise(f->R);
 }
 
-/* S = L L' in place, in the lower triangle of m rows, `ld` apart; 0 if S is not positive definite. */
-static int cholesky(double *S, int m, int ld)
+/* S = L L' in place, in the lower triangle of m rows; 0 if S is not positive definite. */
+static int cholesky(double *S, int m)
 {
     for (int j = 0; j < m; j++) {
-        double total = S[j * ld + j];
-        for (int k = 0; k < j; k++) total -= S[j * ld + k] * S[j * ld + k];
+        double total = S[j * m + j];
+        for (int k = 0; k < j; k++) total -= S[j * m + k] * S[j * m + k];
         if (!(total > 0.0)) return 0;
-        S[j * ld + j] = sqrt(total);
+        S[j * m + j] = sqrt(total);
         for (int i = j + 1; i < m; i++) {
-            total = S[i * ld + j];
-            for (int k = 0; k < j; k++) total -= S[i * ld + k] * S[j * ld + k];
-            S[i * ld + j] = total / S[j * ld + j];
+            total = S[i * m + j];
+            for (int k = 0; k < j; k++) total -= S[i * m + k] * S[j * m + k];
+            S[i * m + j] = total / S[j * m + j];
         }
     }
     return 1;
 }
 
-/* X = (L L')^-1 B for m rows of n columns. */
-static void solve(const double *L, int lds, const double *B, double *X, int m, int n)
+/* to = from - sum over k of factors[k * step] rows[k]: rows are `ld` apart, as many columns as whole blocks of eight hold.
+ * The sums of a block stay in registers. */
+GAIT_INLINE void subtract_rows(double *to, const double *from, const double *factors, int step, int count, const double *rows,
+                          int ld, int columns)
+{
+    enum { REGISTERS = 8 / VEC_DOUBLES };
+    for (int j = 0; j < columns; j += 8) {
+        vec_doubles even[REGISTERS], odd[REGISTERS];
+        int k = 0;
+        GAIT_UNROLL for (int g = 0; g < REGISTERS; g++) {
+            even[g] = vec_load_doubles(from + j + g * VEC_DOUBLES);
+            odd[g] = vec_zero_doubles();
+        }
+        for (; k + 1 < count; k += 2) {
+            const double *row = rows + k * ld + j, a = -factors[k * step], b = -factors[(k + 1) * step];
+            GAIT_UNROLL for (int g = 0; g < REGISTERS; g++) {
+                even[g] = vec_fma_double(vec_load_doubles(row + g * VEC_DOUBLES), a, even[g]);
+                odd[g] = vec_fma_double(vec_load_doubles(row + ld + g * VEC_DOUBLES), b, odd[g]);
+            }
+        }
+        if (k < count)
+            GAIT_UNROLL for (int g = 0; g < REGISTERS; g++)
+                even[g] = vec_fma_double(vec_load_doubles(rows + k * ld + j + g * VEC_DOUBLES), -factors[k * step], even[g]);
+        GAIT_UNROLL for (int g = 0; g < REGISTERS; g++) vec_store_doubles(to + j + g * VEC_DOUBLES, even[g] + odd[g]);
+    }
+}
+
+/* X = (L L')^-1 B for m rows of n columns, a multiple of eight. */
+GAIT_INLINE void solve(const double *L, const double *B, double *X, int m, int n)
 {
     for (int i = 0; i < m; i++) {
-        for (int j = 0; j < n; j++) X[i * n + j] = B[i * n + j];
-        for (int k = 0; k < i; k++) {
-            const double factor = L[i * lds + k];
-            for (int j = 0; j < n; j++) X[i * n + j] -= factor * X[k * n + j];
-        }
-        const double over = 1.0 / L[i * lds + i];
+        const double over = 1.0 / L[i * m + i];
+        subtract_rows(X + i * n, B + i * n, L + i * m, 1, i, X, n, n);
         for (int j = 0; j < n; j++) X[i * n + j] *= over;
     }
     for (int i = m - 1; i >= 0; i--) {
-        for (int k = i + 1; k < m; k++) {
-            const double factor = L[k * lds + i];
-            for (int j = 0; j < n; j++) X[i * n + j] -= factor * X[k * n + j];
-        }
-        const double over = 1.0 / L[i * lds + i];
+        const double over = 1.0 / L[i * m + i];
+        subtract_rows(X + i * n, X + i * n, L + (i + 1) * m + i, m, m - 1 - i, X + (i + 1) * n, n, n);
         for (int j = 0; j < n; j++) X[i * n + j] *= over;
     }
 }
@@ -365,37 +381,36 @@ static void mirror(double *P, int size, int ld)
 /* Kalman correction in Joseph form with m rows of a measurement z = -H xi + noise. HP (m rows, padded) and HPH (m, m)
  * come from the caller, who knows where H is not zero; S is N + HPH. Returns 0, with nothing changed, if the measurement is
  * not finite or its covariance not positive definite. */
-static int correct_with(gait_filter *f, int m, const double *z, const double *HP, const double *HPH, const double *N)
+GAIT_INLINE int correct_sized(gait_filter *f, int m, const double *z, const double *HP, const double *HPH, const double *N,
+                         const int size)
 {
-    const int size = f->size, ld = GAIT_STRIDE(size);
-    double K[MAX_ROWS * GAIT_MAX_STRIDE], F[MAX_ROWS * GAIT_MAX_STRIDE], S[MAX_ROWS * MAX_ROWS];
-    double delta[GAIT_MAX_STRIDE] = {0.0}, *P = f->P;
+    const int ld = GAIT_STRIDE(size);
+    double left[2 * MAX_ROWS * GAIT_MAX_STRIDE], right[2 * MAX_ROWS * GAIT_MAX_STRIDE];
+    double S[MAX_ROWS * MAX_ROWS], L[MAX_ROWS * MAX_ROWS], delta[GAIT_MAX_STRIDE], *P = f->P;
     for (int i = 0; i < m; i++)
         if (!isfinite(z[i])) return 0;
-    for (int i = 0; i < m * m; i++) S[i] = N[i] + HPH[i];
-    if (!cholesky(S, m, m)) return 0;
-    solve(S, m, HP, K, m, ld); /* the gain transposed: a row for each measurement */
-    for (int i = 0; i < m; i++)
-        for (int j = 0; j < ld; j++) delta[j] += z[i] * K[i * ld + j];
-    /* F = K N - (I - K H) P H': nothing but what rounding left of it, and Joseph's form puts it right. */
-    for (int i = 0; i < m; i++) {
-        double *row = F + i * ld;
-        for (int j = 0; j < ld; j++) row[j] = -HP[i * ld + j];
-        for (int k = 0; k < m; k++) {
-            const double factor = N[i * m + k] + HPH[i * m + k];
-            for (int j = 0; j < ld; j++) row[j] += factor * K[k * ld + j];
-        }
-    }
-    for (int r = 0; r < size; r++) {
-        double *row = P + r * ld;
-        for (int i = 0; i < m; i++) {
-            const double less = K[i * ld + r], more = F[i * ld + r];
-            for (int j = 0; j <= r; j++) row[j] += more * K[i * ld + j] - less * HP[i * ld + j];
-        }
-    }
+    for (int i = 0; i < m * m; i++) L[i] = S[i] = N[i] + HPH[i];
+    if (!cholesky(L, m)) return 0;
+    /* The gain transposed, K: a row for each measurement. P becomes P - [K; HP - S K]' [HP; K], where HP - S K is nothing
+     * but what rounding left of it, and Joseph's form puts it right. */
+    solve(L, HP, left, m, ld);
+    for (int i = 0; i < m; i++) subtract_rows(left + (m + i) * ld, HP + i * ld, S + i * m, 1, m, left, ld, ld);
+    memcpy(right, HP, sizeof *right * m * ld);
+    memcpy(right + m * ld, left, sizeof *right * m * ld);
+    for (int r = 0; r < size; r++)
+        subtract_rows(P + r * ld, P + r * ld, left + r, ld, 2 * m, right, ld, r + 1);
     mirror(P, size, ld);
+    for (int j = 0; j < ld; j++) delta[j] = 0.0;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < ld; j++) delta[j] += z[i] * left[i * ld + j];
     retract(f, delta);
     return 1;
+}
+
+/* Four feet are the most common: their size is a constant. */
+static int correct_with(gait_filter *f, int m, const double *z, const double *HP, const double *HPH, const double *N)
+{
+    return f->size == FOUR_FEET ? correct_sized(f, m, z, HP, HPH, N, FOUR_FEET) : correct_sized(f, m, z, HP, HPH, N, f->size);
 }
 
 /* R cov R' for a diagonal block of measurement noise. */
@@ -411,7 +426,7 @@ static void world_covariance(const double R[9], const double cov[9], double out[
 }
 
 /* Three rows of H that pick the velocity: S^-1 written out. */
-INLINE int correct_three(gait_filter *f, const double z[3], const double N[9], int size)
+GAIT_INLINE int correct_three(gait_filter *f, const double z[3], const double N[9], int size)
 {
     const int ld = GAIT_STRIDE(size);
     double *P = f->P, K[3][GAIT_MAX_STRIDE], F[3][GAIT_MAX_STRIDE], H[3][GAIT_MAX_STRIDE], delta[GAIT_MAX_STRIDE];

@@ -1,4 +1,5 @@
-/* Float32 arithmetic of the networks: products of matrices with vectors, exp, sigmoid and tanh.
+/* Vector arithmetic: products of matrices with vectors, exp, sigmoid and tanh in the networks' float32; rows of the
+ * filter's covariance in float64.
  *
  * A matrix is cut into tiles of rows; in a tile the columns lie one after the other, so that a product runs through
  * memory from front to end while the sums of a tile stay in registers. GCC keeps plain arrays in registers or not
@@ -97,6 +98,38 @@ GAIT_INLINE vec_lanes vec_fma_scalar(vec_lanes a, float b, vec_lanes c)
 #ifdef GAIT_FUSES
     VEC_EACH(c, GAIT_FMA(VEC_LANE(a), b, VEC_LANE(c)));
     return c;
+#else
+    return a * b + c;
+#endif
+}
+
+/* The same for the filter's doubles. */
+#if GAIT_LANES > 1
+enum { VEC_DOUBLES = GAIT_LANES / 2 };
+typedef double vec_doubles __attribute__((vector_size(GAIT_LANES * 4)));
+GAIT_INLINE vec_doubles vec_load_doubles(const double *from)
+{
+    vec_doubles r;
+    memcpy(&r, from, sizeof r);
+    return r;
+}
+GAIT_INLINE void vec_store_doubles(double *to, vec_doubles values) { memcpy(to, &values, sizeof values); }
+GAIT_INLINE vec_doubles vec_zero_doubles(void) { return (vec_doubles){0.0}; }
+#else
+enum { VEC_DOUBLES = 1 };
+typedef double vec_doubles;
+GAIT_INLINE vec_doubles vec_load_doubles(const double *from) { return *from; }
+GAIT_INLINE void vec_store_doubles(double *to, vec_doubles values) { *to = values; }
+GAIT_INLINE vec_doubles vec_zero_doubles(void) { return 0.0; }
+#endif
+
+GAIT_INLINE vec_doubles vec_fma_double(vec_doubles a, double b, vec_doubles c)
+{
+#if GAIT_LANES > 1 && defined GAIT_FUSES
+    for (int k = 0; k < VEC_DOUBLES; k++) c[k] = __builtin_fma(a[k], b, c[k]);
+    return c;
+#elif defined __FP_FAST_FMA
+    return __builtin_fma(a, b, c);
 #else
     return a * b + c;
 #endif
