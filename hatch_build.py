@@ -38,7 +38,7 @@ def targets() -> dict[str, tuple[str, ...]]:
 
 def build(folder: Path = PACKAGE, strict: bool = False) -> list[Path]:
     """Compile every target into a folder, each whole or not at all; returns their paths."""
-    sources = sorted((ROOT / "core").glob("*.c"))
+    sources = sorted([*(ROOT / "core").glob("*.c"), *(ROOT / "core" / "python").glob("*.c")])
     built = []
     for name, march in targets().items():
         with tempfile.TemporaryDirectory(dir=folder) as scratch:

@@ -130,6 +130,25 @@ class CSample(Structure):
     )  # fmt: skip
 
 
+class CPython(Structure):
+    """`gait_python`: functions of this interpreter, all of its stable ABI, by which the core reads arrays by itself."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("get_buffer", "release_buffer", "tuple_item", "as_double")),
+        *((name, c_void_p) for name in ("error", "clear_error", "none")),
+        *((name, c_void_p) for name in ("estimator", "config", "row", "state_and_cov")),
+        ("width", c_int),
+        ("order", c_void_p),
+    )
+
+    @staticmethod
+    def of(*estimator: int) -> CPython:
+        """With the rest of its fields: addresses of what an estimator owns."""
+        names = ("Object_GetBuffer", "Buffer_Release", "Tuple_GetItem", "Float_AsDouble", "Err_Occurred", "Err_Clear")
+        functions = [ctypes.cast(getattr(ctypes.pythonapi, f"Py{name}"), c_void_p) for name in names]
+        return CPython(*functions, id(None), *estimator)
+
+
 class CFilter(Structure):
     """`gait_filter`: orientation, vectors, biases and covariance of the IMU."""
 
@@ -167,6 +186,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gait_reset": (None, (_P, _P, _P, _P, _P, _P)),
     "gait_reset_gravity": (c_int, (_P, _P)),
     "gait_step_row": (None, (_P, _P, _P)),
+    "gait_step_python": (c_int, (_P, ctypes.py_object)),
     "gait_run": (None, (_P, _P, _N, _P)),
     "gait_update_batch": (None, (_P, _N, _N, _P, _P, _P)),
     "gait_update_joints": (None, (_P, _P)),

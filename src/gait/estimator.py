@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import Array
-from gait.binding import CSample, core, core_holding_gil, pointer
+from gait.binding import CPython, CSample, core, core_holding_gil, pointer
 from gait.engine import Context, Engine, engines_of
 from gait.errors import GaitError
 from gait.health import Health
@@ -76,11 +76,10 @@ class Estimator:
         # One row of the core: the stamp, the fields, and which legs are fine.
         self._row = np.full(engine.row_doubles, np.nan)
         self._row_at = pointer(self._row)
-        self._leg_ok, self._feet = self._row[-legs:], self._row[-3 * legs : -legs]
-        self._joints = self._row[1 : -3 * legs]
+        *parts, self._leg_ok = np.split(self._row[1:], np.cumsum([width_of(name, robot) for name in FIELDS]))
+        self._parts = dict(zip(FIELDS, parts, strict=True))
         self._leg_ok[:] = 1.0
-        self._nothing, self._no_feet = np.full(robot.num_joints, np.nan), np.full(legs, np.nan)
-        self._feet_given = False
+        self._step_arrays = core_holding_gil().gait_step_python if self._python is None else lambda *_: 0
         self._use(self._contexts[0])
         self.reset()
 
@@ -189,14 +188,14 @@ class Estimator:
         Returns:
             The state at that moment.
         """
-        if isinstance(t, Sample):
-            t, gyro, accel, q, dq, q_des, tau, foot_force, contact = t
+        sample = t if isinstance(t, Sample) else (t, gyro, accel, q, dq, q_des, tau, foot_force, contact)
         with self._lock:
-            self._fill(t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok)
-            if self._python is not None:
-                return self._update_python()
-            self._step(self._context_at, self._row_at, self._out_at)
-            if leg_ok is not None:
+            # The core reads arrays of the robot's joints by itself; all else is converted or refused here.
+            if leg_ok is not None or self._given is None or not self._step_arrays(self._caller_at, sample):
+                self._fill(*sample, leg_ok)
+                if self._python is not None:
+                    return self._update_python()
+                self._step(self._context_at, self._row_at, self._out_at)
                 self._leg_ok[:] = 1.0
             return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
 
@@ -227,7 +226,7 @@ class Estimator:
         """Take an IMU sample by itself: a step with the joints of the last `update_joints`."""
         self._refuse_parts()
         with self._lock:
-            stamp, w, a = _stamp(t), _vector(gyro, "gyro"), _vector(accel, "accel")
+            stamp, w, a = _stamp(t), _vector(gyro, "gyro", 3), _vector(accel, "accel", 3)
             step = core_holding_gil().gait_step_imu
             if self._given is None:
                 # The first joints will say which weights go on: until then all of them follow the IMU.
@@ -330,6 +329,15 @@ class Estimator:
         self._cov_size: int = engine.cov_size
         self._out = np.empty(engine.state_doubles + engine.cov_size**2)
         self._out_at = pointer(self._out)
+        self._caller = CPython.of(
+            context.at,
+            ctypes.addressof(engine.config),
+            self._row_at,
+            self._out_at,
+            self._sizes[2],
+            pointer(self._order),
+        )
+        self._caller_at = ctypes.addressof(self._caller)
 
     def _choose(self, given: Collection[str]) -> None:
         """Take the weights that go with what is there, and see that it is enough."""
@@ -343,46 +351,19 @@ class Estimator:
 
     def _fill(self, t: float, *values: Any) -> None:
         """A sample into the row of the core."""
+        *fields, leg_ok = values
+        flags = np.ones(self.robot.num_legs) if leg_ok is None else _vector(leg_ok, "leg_ok", self.robot.num_legs)
+        arrays = [
+            None if value is None and name in _OPTIONAL else _vector(value, name, size)
+            for name, value, size in zip(FIELDS, fields, self._sizes, strict=True)
+        ]
         if self._given is None:
-            self._check(values)
-        gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok = values
-        try:
-            if self._order is not None:
-                q, dq, q_des, tau = (None if x is None else np.asarray(x)[self._order] for x in (q, dq, q_des, tau))
-            q_des = self._nothing if q_des is None else q_des
-            tau = self._nothing if tau is None else tau
-            count = len(self._nothing)
-            if not (len(gyro) == len(accel) == 3 and len(q) == len(dq) == len(q_des) == len(tau) == count):
-                raise ValueError
-            self._row[0] = t
-            np.concatenate((gyro, accel, q, dq, q_des, tau), out=self._joints, casting="unsafe")
-            if foot_force is not None or contact is not None or self._feet_given:
-                force = self._no_feet if foot_force is None else foot_force
-                np.concatenate((force, self._no_feet if contact is None else contact), out=self._feet, casting="unsafe")
-                self._feet_given = foot_force is not None or contact is not None
-                if len(force) != len(self._no_feet):
-                    raise ValueError
-            if leg_ok is not None:
-                if len(leg_ok) != len(self._no_feet):
-                    raise ValueError
-                self._leg_ok[:] = leg_ok
-        except (ValueError, TypeError, IndexError):
-            self._check(values)
-            raise GaitError("a sample is made of numbers, and its stamp is one: convert them first") from None
-        if self._given is None:
-            self._choose([name for name, value in zip(FIELDS, values, strict=False) if value is not None])
-
-    def _check(self, values: Sequence[Any]) -> None:
-        """Look at the shape of everything."""
-        for name, value, size in zip(FIELDS, values, self._sizes, strict=False):
-            if value is None and name in _OPTIONAL:
-                continue
-            shape = np.shape(value) if value is not None else ()
-            if shape != (size,):
-                raise GaitError(f"{name} must be {size} numbers, got an array of shape {shape}")
-        leg_ok, legs = values[-1], self.robot.num_legs
-        if leg_ok is not None and np.shape(leg_ok) != (legs,):
-            raise GaitError(f"leg_ok must be {legs} flags, got an array of shape {np.shape(leg_ok)}")
+            self._choose([name for name, array in zip(FIELDS, arrays, strict=True) if array is not None])
+        self._row[0] = _stamp(t)
+        for name, array in zip(FIELDS, arrays, strict=True):
+            part = self._parts[name]
+            part[:] = np.nan if array is None else array[self._order] if name in _BY_JOINT else array
+        self._leg_ok[:] = flags
 
     def _sample(self) -> CSample:
         """The row as the core's struct."""
@@ -422,8 +403,7 @@ class Estimator:
         row = np.empty(7 + 3 * joints)
         core().gait_admitted(self._context_at, pointer(row))
         q, dq, q_des = np.split(row[7:], 3)
-        force, contact = np.split(self._feet.copy(), 2)
-        rest = {"q_des": q_des, "tau": self._joints[-joints:].copy(), "foot_force": force, "contact": contact}
+        rest = {"q_des": q_des, **{name: self._parts[name].copy() for name in ("tau", "foot_force", "contact")}}
         return Sample(
             float(row[0]), row[1:4], row[4:7], q, dq, **{name: rest[name] if name in given else None for name in rest}
         )
@@ -471,17 +451,16 @@ def start_of(
     return unit / norm, velocity, position, rate
 
 
-def _order(robot: Robot, joint_names: Sequence[str] | None) -> list[int] | None:
-    """Where the robot's joints stand among those that will come; None if they come in its order."""
-    if joint_names is None or tuple(joint_names) == robot.joint_names:
-        return None
+def _order(robot: Robot, joint_names: Sequence[str] | None) -> npt.NDArray[np.intc]:
+    """Where the robot's joints stand among those that will come."""
+    joint_names = robot.joint_names if joint_names is None else joint_names
     missing = [name for name in robot.joint_names if name not in joint_names]
     if missing:
         raise GaitError(
             f"joint_names lacks '{missing[0]}', which {robot.name} has: name the joints as the robot does,"
             f" {', '.join(robot.joint_names)}"
         )
-    return [list(joint_names).index(name) for name in robot.joint_names]
+    return np.array([list(joint_names).index(name) for name in robot.joint_names], dtype=np.intc)
 
 
 def _force(accel: npt.ArrayLike) -> Array:
@@ -494,20 +473,17 @@ def _force(accel: npt.ArrayLike) -> Array:
 
 def _stamp(t: float) -> float:
     """Seconds; may be nan."""
-    try:
-        return float(t)
-    except (ValueError, TypeError):
-        raise GaitError("a sample is made of numbers, and its stamp is one: convert them first") from None
+    return float(_vector([t], "t", 1)[0])
 
 
-def _vector(value: npt.ArrayLike, name: str) -> Array:
-    """Three numbers that may be nan: a sensor says what it says."""
+def _vector(value: npt.ArrayLike, name: str, size: int) -> Array:
+    """Numbers that may be nan: a sensor says what it says."""
     try:
         array = np.array(value, dtype=np.float64)
     except (ValueError, TypeError):
-        array = np.empty(0)
-    if array.shape != (3,):
-        raise GaitError(f"{name} must be 3 numbers, got an array of shape {np.shape(value)}")
+        raise GaitError("a sample is made of numbers, and its stamp is one: convert them first") from None
+    if array.shape != (size,):
+        raise GaitError(f"{name} must be {size} numbers, got an array of shape {array.shape}")
     return array
 
 
