@@ -27,9 +27,7 @@ RARE = 1e-3
 FEET = (OTHER_COLOURS[0], "#0072B2", "#009E73", "#CC79A7")
 """Colours of up to four series that are no method."""
 RUNTIMES = {
-    "c": "C",
     "gtsam": "GTSAM",
-    "numpy": "NumPy",
     "onnxruntime": "ONNX Runtime",
     "torch_eager": "PyTorch",
     "torch_jit": "TorchScript",

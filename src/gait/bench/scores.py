@@ -56,6 +56,11 @@ class Moments:
         """Root mean square."""
         return float(np.sqrt(self.squares / self.count)) if self.count else float("nan")
 
+    @property
+    def as_one(self) -> Moments:
+        """The same mean and spread with the weight of one value."""
+        return Moments(1, self.mean, self.squares / self.count)
+
 
 NOTHING = Moments(0, 0.0, 0.0)
 
@@ -68,8 +73,6 @@ class VelocityScore:
     """Length of the error, all samples."""
     slip: Moments
     """Length of the error while a foot slips."""
-    axes: Array
-    """Mean square along forward, left and up (3,)."""
     segments: Array
     """Mean square of the length in each piece of `SEGMENT` seconds (K,)."""
     by_slip: Array
@@ -179,7 +182,6 @@ def velocity_score(t: Array, error: Array, std: Array, ground: Ground) -> Veloci
     return VelocityScore(
         full=Moments.of(length),
         slip=Moments.of(length[ground.slipping]),
-        axes=np.mean(error**2, axis=0),
         segments=np.bincount(piece, length**2) / np.bincount(piece),
         by_slip=_binned(speed, length**2, SLIP_EDGES),
         by_std=_binned(std.ravel(), error.ravel() ** 2, STD_EDGES),
