@@ -75,16 +75,13 @@ def _obstacle(logs: Mapping[str, Log], method: str, start: str) -> str:
     """Why a method cannot run on all of the logs; empty if it can."""
     if method not in METHODS:
         raise GaitError(f"unknown method '{method}': choose of {', '.join(METHODS)}, or all")
-    said = [(name, _refusal(log, method, start)) for name, log in logs.items()]
-    return next((f"{name}: {why}" if len(logs) > 1 else why for name, why in said if why), "")
-
-
-def _refusal(log: Log, method: str, start: str) -> str:
-    # Two samples are enough: a field that a log has, it has in every row.
-    try:
-        Estimator.load(log.robot, method).run(log.slice(t1=float(log.t[2])) if len(log) > 2 else log, start)
-    except GaitError as error:
-        return str(error)
+    for name, log in logs.items():
+        # Two samples are enough: a field that a log has, it has in every row.
+        short = log.slice(t1=float(log.t[2])) if len(log) > 2 else log
+        try:
+            Estimator.load(log.robot, method).run(short, start)
+        except GaitError as error:
+            return f"{name}: {error}" if len(logs) > 1 else str(error)
     return ""
 
 

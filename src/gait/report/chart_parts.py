@@ -1,4 +1,4 @@
-"""Pieces of charts: lines thinned without losing a peak, paths, shades, windows."""
+"""Pieces of charts: lines thinned without losing a peak, paths, windows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from gait.arrays import Array, BoolArray, IntArray
-from gait.report.chart import Series, Shade
+from gait.arrays import Array, IntArray
+from gait.report.chart import Series
 
 TIME = "time (s)"
 AXES = ("forward", "left", "up")
@@ -46,13 +46,6 @@ def path(label: str, points: Array) -> Series:
     """A path seen from above (N, 2)."""
     rows = thin(points[:, 0], points[:, 1])
     return Series(label, points[rows, 0], points[rows, 1])
-
-
-def shade(label: str, x: Array, on: BoolArray) -> Shade:
-    """Where something holds: of a long stretch that does not change, only the ends are kept."""
-    change = np.flatnonzero(on[1:] != on[:-1])
-    rows = np.unique(np.concatenate([[0, len(on) - 1], change, change + 1]))
-    return Shade(label, x[rows], on[rows])
 
 
 def window(t: Array, start: float, seconds: float) -> slice:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gait.estimator import Details, State
 
 SUFFIX = ".rrd"
-EXTRA = "view"
-"""What to install for it."""
 RATE = 50.0
 """Frames a second: a tenth of the data."""
 SHOWN_WAY = 1200
@@ -51,7 +49,7 @@ class View:
         try:
             import rerun
         except ImportError:
-            raise need_extra("rerun-sdk", EXTRA) from None
+            raise need_extra("rerun-sdk", "view") from None
         self._rr: Any = rerun
         self._robot, self._path = robot, path
         self._way: deque[Array] = deque(maxlen=SHOWN_WAY)
