@@ -10,8 +10,7 @@ from gait.arrays import Array
 from gait.bench.courses import TERRAINS, TRANSITION, UNSEEN, Walk
 from gait.bench.scores import SLIP_EDGES, STD_EDGES
 from gait.bench.study import Study
-from gait.report.chart import COLOURS, OTHER_COLOURS, Chart, Panel, Series, Shade
-from gait.report.chart_parts import AXES, TIME, line, window
+from gait.report.chart import AXES, COLOURS, OTHER_COLOURS, TIME, Chart, Panel, Series, Shade, line, window
 from gait.report.walk_charts import Trace, attention_panels, ground_panel
 from gait.rows import Row
 
@@ -176,13 +175,13 @@ def calibration(study: Study) -> Chart | None:
     every = np.concatenate([np.asarray(one.x, dtype=float) for lines in found.values() for one in lines])
     ends = np.array([every.min(), every.max()])
     honest = Series("honest", ends, ends, colour="#999999", dashed=True)
-    axes = {"x_label": "predicted std (m/s)", "y_label": "rms error (m/s)", "log_x": True, "log_y": True}
+    axes = "predicted std (m/s)", "rms error (m/s)"
     return Chart(
         "calibration",
         "Is the predicted uncertainty honest?",
         "Root mean square error of the velocity's components among those with about the same predicted standard"
         " deviation. On the diagonal it is honest, above it is overconfident, below it is too careful.",
-        tuple(Panel((*lines, honest), title=title, **axes) for title, lines in found.items()),
+        tuple(Panel((*lines, honest), *axes, title=title, log_x=True, log_y=True) for title, lines in found.items()),
         columns=min(len(found), 2),
         share_y=True,
     )

@@ -14,8 +14,6 @@ from gait.report.chart import COLOURS, Chart, Panel, Series, colours_of, shade_c
 DPI = 150
 FEW = 40
 """A line of at most so many points shows each of them."""
-MANY = 2500
-"""A line of more points is dense: it is drawn thinner and without dashes, whose gaps would hide peaks."""
 STYLE: dict[str, Any] = {
     **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 10.0),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 9.0),
@@ -167,11 +165,6 @@ def _draw_series(axes: Any, one: Series, look: dict[str, Any], path: bool) -> No
     elif path:
         # Where it ends.
         every = [count - 1]
-    elif count > MANY:
-        # A few markers instead of dashes, at other places for every line.
-        step = count // 6
-        every = ((MARKERS.index(look["marker"]) if look["marker"] else 0) * step // 6, step)
-        look |= {"linestyle": "-", "linewidth": 0.6 * look["linewidth"], "markeredgecolor": "w"}
     elif count > FEW:
         look["marker"] = ""
     axes.plot(one.x, one.y, **look, markersize=8.0 if one.kind == "points" else 5.0, markevery=every, label=one.label)

@@ -13,6 +13,7 @@ from gait.arrays import Array
 from gait.errors import GaitError, need_extra
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.report.chart import AXES
 from gait.report.walk_charts import vel_b_std
 from gait.robot import Robot
 from gait.robot.skeleton import skeleton
@@ -25,7 +26,6 @@ RATE = 50.0
 """Frames a second: a tenth of the data."""
 SHOWN_WAY = 1200
 """Points of the path behind a live robot: all of them are sent again with each update."""
-AXES = ("forward", "left", "up")
 ESTIMATE, TRUTH, GROUND = (0, 114, 178), (120, 120, 120), (0, 0, 0)
 """Colours of Okabe and Ito, as in all figures."""
 _TIMELINE = "time"

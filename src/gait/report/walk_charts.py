@@ -13,8 +13,7 @@ from gait.log.log import Log
 from gait.log.trajectory import Trajectory
 from gait.metrics import align
 from gait.quaternions import rotate
-from gait.report.chart import COLOURS, Chart, Panel, Series, Shade
-from gait.report.chart_parts import AXES, TIME, line, path, window
+from gait.report.chart import AXES, COLOURS, TIME, Chart, Panel, Series, Shade, line, path, window
 
 if TYPE_CHECKING:
     from gait.estimator import Details
