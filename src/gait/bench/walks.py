@@ -32,7 +32,6 @@ def walk_study(
     *,
     start: str = "truth",
     max_gap: float = MAX_GAP,
-    workers: int = 1,
     progress: Progress = lambda what, share: None,
 ) -> Study:
     """Run methods on logs with ground truth. Methods whose inputs some log lacks are left out.
@@ -42,7 +41,6 @@ def walk_study(
         methods: names of `METHODS`.
         start: as `Estimator.run` has it.
         max_gap: a longer pause in a log is an error, s.
-        workers: threads; with more than one, steps take longer than they would alone.
         progress: called with what is being done and the share that is done.
 
     Raises:
@@ -62,7 +60,8 @@ def walk_study(
     if not able:
         raise GaitError(f"no method can read these logs: {next(iter(left_out.values()))}")
     walks = [Walk(name, 0, log, 0) for name, log in logs.items()]
-    study = run_study(walks, able, seeds="usual", start=start, workers=workers, progress=progress)
+    # One thread: beside others, a step would take longer than it does alone.
+    study = run_study(walks, able, seeds="usual", start=start, workers=1, progress=progress)
     return replace(study, left_out=left_out)
 
 

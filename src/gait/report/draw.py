@@ -144,15 +144,12 @@ def _draw_panel(
         axes.axvline(where, color="#444444", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1.5)
         if first:
             axes.text(where, 1.02, what, transform=axes.get_xaxis_transform(), ha="center", fontsize=9.0)
-    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    scales = {"xscale": "log" if panel.log_x else "linear", "yscale": "log" if panel.log_y else "linear"}
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label, **scales)
     if panel.equal:
         axes.set_aspect("equal", adjustable="datalim")
     elif not panel.log_x and any(len(one.y) > FEW for one in panel.series):
         axes.margins(x=0.0)
-    if panel.log_x:
-        axes.set_xscale("log")
-    if panel.log_y:
-        axes.set_yscale("log")
 
 
 def _draw_series(axes: Any, one: Series, look: dict[str, Any], path: bool) -> None:
