@@ -125,7 +125,6 @@ def test_the_clock_of_a_stream_goes_on_when_the_log_begins_anew(log: Log) -> Non
     samples = Stream(log).take(2 * len(log))
     np.testing.assert_allclose([sample.t for sample in samples], np.arange(2 * len(log)) * 0.002, atol=1e-12)
     np.testing.assert_array_equal(samples[len(log) + 3].q, log.q[3])
-    assert samples[0].gyro.flags.writeable, "compiled code takes a read-only array for another type"
     assert samples[0].tau is None
     np.testing.assert_array_equal(next(Stream(log, torques=True)).tau, log.tau[0])
 

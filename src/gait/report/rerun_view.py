@@ -51,7 +51,7 @@ class View:
         except ImportError:
             raise need_extra("rerun-sdk", "view") from None
         self._rr: Any = rerun
-        self._robot, self._path = robot, path
+        self._robot = robot
         self._way: deque[Array] = deque(maxlen=SHOWN_WAY)
         self._start: float | None = None
         self._frames = 0
