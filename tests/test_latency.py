@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from itertools import count, islice
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from net_samples import random_inputs, random_model
 from gait import Estimator, GaitError, Log
 from gait.bench import latency, rivals
 from gait.bench.latency import SAMPLE, Stream, available
-from gait.bench.timing import AWAKE, PERIOD, Burst, burst_medians, burst_of, medians, paced
+from gait.bench.timing import AWAKE, PERIOD, Burst, burst_medians, medians, paced
 from gait.bench.torch_step import torch_step
 from gait.cli import main
 from gait.nets.build import network_of
@@ -65,10 +66,10 @@ def test_a_burst_is_long_enough_but_never_less_than_a_call() -> None:
         assert numbers[-1] == pytest.approx(expected, abs=1 if expected > 1 else 0)
 
 
-def test_a_burst_makes_as_many_calls_as_it_is_asked_for() -> None:
+def test_functions_are_timed_by_name() -> None:
     calls = count()
-    assert burst_of(lambda: next(calls))(7) > 0.0 and next(calls) == 7
-    assert set(medians({"a": int, "b": float}, rounds=3, burst=1e-5)) == {"a", "b"}
+    found = medians({"a": lambda: next(calls), "b": lambda: time.sleep(1e-4)}, rounds=3, burst=1e-5)
+    assert next(calls) > 3 and found["a"] > 0.0 and found["b"] > 100.0  # a sleep is never shorter than asked for
 
 
 class Clock:
@@ -124,7 +125,6 @@ def test_the_clock_of_a_stream_goes_on_when_the_log_begins_anew(log: Log) -> Non
     samples = Stream(log).take(2 * len(log))
     np.testing.assert_allclose([sample.t for sample in samples], np.arange(2 * len(log)) * 0.002, atol=1e-12)
     np.testing.assert_array_equal(samples[len(log) + 3].q, log.q[3])
-    assert samples[0].gyro.flags.writeable, "compiled code takes a read-only array for another type"
     assert samples[0].tau is None
     np.testing.assert_array_equal(next(Stream(log, torques=True)).tau, log.tau[0])
 

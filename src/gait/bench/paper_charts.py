@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.bench.courses import TERRAINS, TRANSITION, UNSEEN, Walk
-from gait.bench.scores import SLIP_EDGES, STD_EDGES, VelocityScore, WalkScore
+from gait.bench.scores import SLIP_EDGES, STD_EDGES
 from gait.bench.study import Study
-from gait.report.chart import COLOURS, OTHER_COLOURS, Chart, Panel, Series
-from gait.report.chart_parts import AXES, TIME, line, shade, window
+from gait.report.chart import AXES, COLOURS, OTHER_COLOURS, TIME, Chart, Panel, Series, Shade, line, window
 from gait.report.walk_charts import Trace, attention_panels, ground_panel
 from gait.rows import Row
 
@@ -27,9 +25,7 @@ RARE = 1e-3
 FEET = (OTHER_COLOURS[0], "#0072B2", "#009E73", "#CC79A7")
 """Colours of up to four series that are no method."""
 RUNTIMES = {
-    "c": "C",
     "gtsam": "GTSAM",
-    "numpy": "NumPy",
     "onnxruntime": "ONNX Runtime",
     "torch_eager": "PyTorch",
     "torch_jit": "TorchScript",
@@ -99,19 +95,18 @@ def attention_pronk(study: Study) -> Chart | None:
         return None
     rows = window(trace.t, float(trace.t[-1]) / 2.0, HOPS)
     t, log = trace.t[rows], walk.log
-    flight = () if log.contact is None else (shade("flight", t, study.grounds[walk.name].flight[rows]),)
-
-    def panel(label: str, names: Sequence[str], values: Array) -> Panel:
-        lines = [line(name, t, values[:, i], colour=FEET[i % len(FEET)]) for i, name in enumerate(names)]
-        return Panel(tuple(lines), TIME, label, flight)
-
-    panels = [
-        panel("attention (share)", ("accelerometer", "gyroscope"), trace.attention[rows][:, 1::-1]),
-        panel("predicted std (m/s)", AXES, trace.predicted_std[rows]),
-    ]
+    flight = () if log.contact is None else (Shade("flight", t, study.grounds[walk.name].flight[rows]),)
+    values: dict[str, tuple[Sequence[str], Array]] = {
+        "attention (share)": (("accelerometer", "gyroscope"), trace.attention[rows][:, 1::-1]),
+        "predicted std (m/s)": (AXES, trace.predicted_std[rows]),
+    }
     if log.foot_vel_w is not None:
         feet = [f"foot {leg}" for leg in log.leg_names]
-        panels.append(panel("foot speed (m/s)", feet, np.linalg.norm(log.foot_vel_w[rows], axis=-1)))
+        values["foot speed (m/s)"] = feet, np.linalg.norm(log.foot_vel_w[rows], axis=-1)
+    panels = []
+    for label, (names, some) in values.items():
+        lines = [line(name, t, some[:, i], colour=FEET[i % len(FEET)]) for i, name in enumerate(names)]
+        panels.append(Panel(tuple(lines), TIME, label, flight))
     return Chart(
         "attention-pronk",
         "Attention and uncertainty in pronk",
@@ -170,45 +165,39 @@ def slip_error(study: Study) -> Chart | None:
 
 def calibration(study: Study) -> Chart | None:
     """Error against predicted standard deviation."""
-    parts: dict[str, Callable[[WalkScore], VelocityScore | None]] = {
-        "network": lambda score: score.network,
-        "filter": lambda score: score.fused,
-    }
-    courses = {"trot on all terrains": TERRAINS, "unseen gaits": UNSEEN}
-    found = [
-        panel
-        for which, part in parts.items()
-        for name, some in courses.items()
-        if (panel := _calibration_panel(study, some, f"{which}, {name}", part)).series
-    ]
+    found = {}
+    for which in ("network", "filter"):
+        for name, courses in {"trot on all terrains": TERRAINS, "unseen gaits": UNSEEN}.items():
+            if lines := _calibration_lines(study, courses, which == "filter"):
+                found[f"{which}, {name}"] = lines
     if not found:
         return None
-    every = np.concatenate([np.asarray(one.x, dtype=float) for panel in found for one in panel.series])
+    every = np.concatenate([np.asarray(one.x, dtype=float) for lines in found.values() for one in lines])
     ends = np.array([every.min(), every.max()])
     honest = Series("honest", ends, ends, colour="#999999", dashed=True)
+    axes = "predicted std (m/s)", "rms error (m/s)"
     return Chart(
         "calibration",
         "Is the predicted uncertainty honest?",
         "Root mean square error of the velocity's components among those with about the same predicted standard"
         " deviation. On the diagonal it is honest, above it is overconfident, below it is too careful.",
-        tuple(replace(panel, series=(*panel.series, honest)) for panel in found),
+        tuple(Panel((*lines, honest), *axes, title=title, log_x=True, log_y=True) for title, lines in found.items()),
         columns=min(len(found), 2),
         share_y=True,
     )
 
 
-def _calibration_panel(
-    study: Study, courses: Sequence[str], title: str, part: Callable[[WalkScore], VelocityScore | None]
-) -> Panel:
+def _calibration_lines(study: Study, courses: Sequence[str], fused: bool) -> list[Series]:
     # The last bin is open: its middle is where it would be if it were as wide as the others.
     centres = STD_EDGES * np.sqrt(STD_EDGES[1] / STD_EDGES[0])
     lines = []
     for method in study.methods:
-        if judged := [found for one in study.of(method, *courses) if (found := part(one)) is not None]:
-            rms, count = pooled(one.by_std for one in judged)
+        scores = [one.fused if fused else one.network for one in study.of(method, *courses)]
+        if bins := [one.by_std for one in scores if one is not None]:
+            rms, count = pooled(bins)
             enough = (count >= max(LEAST, RARE * count.sum())) & (rms > 0.0)
             lines += [Series(method, centres[enough], rms[enough])] if enough.any() else []
-    return Panel(tuple(lines), "predicted std (m/s)", "rms error (m/s)", title=title, log_x=True, log_y=True)
+    return lines
 
 
 def latency_chart(study: Study, latency: Sequence[Row] = ()) -> Chart | None:
@@ -220,7 +209,9 @@ def latency_chart(study: Study, latency: Sequence[Row] = ()) -> Chart | None:
         "sample by sample, by method and runtime": dict(sorted(single.items(), key=lambda item: item[1])),
     }
     panels = []
-    for title, times in ((title, times) for title, times in groups.items() if times):
+    for title, times in groups.items():
+        if not times:
+            continue
         y = np.array(list(times.values()))
         bars = Series("microseconds", tuple(times), y, kind="bar", colour=COLOURS["gait"])
         log_y = bool(y.max() > 20.0 * y.min())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,7 +31,18 @@ def paper_tables(study: Study) -> list[Table]:
         _velocity_table(study, *TABLE1, fused=True),
         _velocity_table(study, *TABLE2, fused=True),
     ]
-    return [table for table in tables if table.lines]
+    return [_beside_paper(table) for table in tables if table.lines]
+
+
+def _beside_paper(table: Table) -> Table:
+    """With the paper's value in every cell that it has."""
+    paper, lines = PAPER.get(table.name, {}), []
+    for line in table.lines:
+        cells = {
+            method: replace(one, paper=paper.get(".".join((*line.keys, method)))) for method, one in line.cells.items()
+        }
+        lines.append(replace(line, cells=cells))
+    return replace(table, lines=tuple(lines))
 
 
 _NETWORK_NOTE = (
@@ -75,7 +86,7 @@ def _velocity_table(
                 moments: list[Moments] = [getattr(one, split) for one in scores]
                 if values := [moment.rms for moment in moments if moment.count]:
                     over = mean_std(values)
-                    cells[method] = Cell(over.mean, over.std, PAPER.get(name, {}).get(".".join((*keys, method))))
+                    cells[method] = Cell(over.mean, over.std)
             if cells:
                 label = f"{course} (unseen)" if course in UNSEEN else course
                 lines.append(TableLine(keys, cells, "m/s", (label, *keys[1:])))
@@ -95,7 +106,7 @@ def _table3(study: Study) -> Table:
                 # Each gait counts the same, however many runs it has.
                 means = [np.mean([one.velocity.full.rms for one in some]) for some in by_gait]
                 spread = mean_std([one.velocity.full.rms for some in by_gait for one in some])
-                cells[method] = Cell(float(np.mean(means)), spread.std, PAPER["table3"].get(f"{gaits}.{method}"))
+                cells[method] = Cell(float(np.mean(means)), spread.std)
                 seen.append(method)
         if cells:
             labels = (gaits.replace("-", " + "), " + ".join(tests))
@@ -110,29 +121,21 @@ def _table4(study: Study) -> Table:
     methods, lines = _present(study, ALL_METHODS), []
     terrains = [terrain for terrain in TERRAINS if terrain in study.courses]
     for metric, unit in METRICS.items():
-        pooled: dict[str, list[Moments]] = {method: [] for method in methods}
+        means = dict.fromkeys(methods, NOTHING)
+        found: dict[str, dict[str, Moments]] = {}
         for terrain in terrains:
-            cells = {}
             for method in methods:
                 parts = [one.errors[metric] for one in study.of(method, terrain) if metric in one.errors]
-                total = reduce(lambda a, b: a + b, parts, NOTHING)
-                if total.count:
-                    paper = PAPER["table4"].get(f"{metric}.{terrain}.{method}")
-                    cells[method] = Cell(total.mean, total.std, paper)
-                    pooled[method].append(total)
-            if cells:
-                lines.append(TableLine((metric, terrain), cells, unit, (METRIC_NAMES[metric], terrain)))
-        if len(terrains) > 1 and any(pooled.values()):
-            cells = {method: _mean_cell(parts, metric, method) for method, parts in pooled.items() if parts}
-            lines.append(TableLine((metric, "mean"), cells, unit, (METRIC_NAMES[metric], "mean")))
+                if parts:
+                    found.setdefault(terrain, {})[method] = total = sum(parts, NOTHING)
+                    means[method] += total.as_one
+        if len(terrains) > 1 and found:
+            found["mean"] = {method: total for method, total in means.items() if total.count}
+        for terrain, totals in found.items():
+            cells = {method: Cell(total.mean, total.std) for method, total in totals.items()}
+            lines.append(TableLine((metric, terrain), cells, unit, (METRIC_NAMES[metric], terrain)))
     note = (
         "Absolute error after alignment in position and heading, relative error over 5 s (Zhang and Scaramuzza 2018);"
         " mean (standard deviation) over the samples or windows of all runs and seeds. Mean: terrains count the same."
     )
     return Table("table4", "Table IV: state estimation by terrain", note, ("metric", "terrain"), methods, tuple(lines))
-
-
-def _mean_cell(parts: Sequence[Moments], metric: str, method: str) -> Cell:
-    mean = float(np.mean([part.mean for part in parts]))
-    square = float(np.mean([part.squares / part.count for part in parts]))
-    return Cell(mean, float(np.sqrt(max(square - mean**2, 0.0))), PAPER["table4"].get(f"{metric}.mean.{method}"))

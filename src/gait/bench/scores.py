@@ -56,20 +56,23 @@ class Moments:
         """Root mean square."""
         return float(np.sqrt(self.squares / self.count)) if self.count else float("nan")
 
+    @property
+    def as_one(self) -> Moments:
+        """The same mean and spread with the weight of one value."""
+        return Moments(1, self.mean, self.squares / self.count)
+
 
 NOTHING = Moments(0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class VelocityScore:
+class VelocitySums:
     """How good a body velocity and its standard deviation are."""
 
     full: Moments
     """Length of the error, all samples."""
     slip: Moments
     """Length of the error while a foot slips."""
-    axes: Array
-    """Mean square along forward, left and up (3,)."""
     segments: Array
     """Mean square of the length in each piece of `SEGMENT` seconds (K,)."""
     by_slip: Array
@@ -88,9 +91,9 @@ class WalkScore:
     run: int
     method: str
     seed: int
-    fused: VelocityScore
+    fused: VelocitySums
     """Of the filter."""
-    network: VelocityScore | None
+    network: VelocitySums | None
     """Of the network by itself, as Tables I to III have it; none where no network says how fast the body is."""
     errors: dict[str, Moments]
     """The metrics of Table IV."""
@@ -100,7 +103,7 @@ class WalkScore:
     """Microseconds a sample took in `run`."""
 
     @property
-    def velocity(self) -> VelocityScore:
+    def velocity(self) -> VelocitySums:
         """What Tables I to III compare: the network's velocity, or the filter's where there is no network."""
         return self.fused if self.network is None else self.network
 
@@ -149,7 +152,7 @@ def score(
     alone = None
     if network is not None:
         predicted, sigma = network.predicted
-        alone = velocity_score(log.t, predicted - (trajectory.vel_b - error), sigma, ground)
+        alone = velocity_sums(log.t, predicted - (trajectory.vel_b - error), sigma, ground)
     absolute = ate(trajectory, log)
     found: dict[str, Stats | None] = {"ate_vel": absolute.velocity, "ate_rot": absolute.rotation}
     if log.duration >= SEGMENT:
@@ -160,7 +163,7 @@ def score(
         run=walk.run,
         method=method,
         seed=seed,
-        fused=velocity_score(log.t, error, vel_b_std(trajectory), ground),
+        fused=velocity_sums(log.t, error, vel_b_std(trajectory), ground),
         network=alone,
         errors={name: Moments.of(stats.values) for name in METRICS if (stats := found.get(name)) is not None},
         nees=nees(error, trajectory.vel_cov).mean,
@@ -168,7 +171,7 @@ def score(
     )
 
 
-def velocity_score(t: Array, error: Array, std: Array, ground: Ground) -> VelocityScore:
+def velocity_sums(t: Array, error: Array, std: Array, ground: Ground) -> VelocitySums:
     """Score a velocity by its errors (N, 3) and standard deviations (N, 3)."""
     length = np.linalg.norm(error, axis=1)
     # The last sample lasts as long as the others; what is left over at the end belongs to the last piece.
@@ -176,10 +179,9 @@ def velocity_score(t: Array, error: Array, std: Array, ground: Ground) -> Veloci
     piece = np.minimum(((t - t[0]) / SEGMENT + 1e-6).astype(int), pieces - 1)
     share = np.abs(error) / np.maximum(std, 1e-12)
     speed = np.where(np.isfinite(ground.slip_speed), ground.slip_speed, -1.0)
-    return VelocityScore(
+    return VelocitySums(
         full=Moments.of(length),
         slip=Moments.of(length[ground.slipping]),
-        axes=np.mean(error**2, axis=0),
         segments=np.bincount(piece, length**2) / np.bincount(piece),
         by_slip=_binned(speed, length**2, SLIP_EDGES),
         by_std=_binned(std.ravel(), error.ravel() ** 2, STD_EDGES),

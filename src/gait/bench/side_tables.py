@@ -37,10 +37,8 @@ def _lines(columns: Mapping[str, str], values: Mapping[tuple[str, ...], Sequence
 
 def merit_table(study: Study) -> Table:
     """The walks themselves: speed, slips, flight and falls."""
-    labels = {
-        "runs": "runs", "length": "length", "speed": "speed", "slip_share": "slip share",
-        "flight_share": "flight share", "falls": "falls",
-    }  # fmt: skip
+    columns = ("runs", "length", "speed", "slip_share", "flight_share", "falls")
+    labels = {name: name.replace("_", " ") for name in columns}
     values: dict[tuple[str, ...], Sequence[float]] = {}
     for course in study.courses:
         walks = [walk for walk in study.walks if walk.course == course]

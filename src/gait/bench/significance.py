@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from gait.arrays import Array
-from gait.bench.scores import VelocityScore, WalkScore
 from gait.bench.study import Study
 from gait.report.table import Cell, Table, TableLine
 
 OURS = "gait"
 """The method that all others are compared with."""
 
+DRAWS = 10_000
+"""Of the bootstrap."""
 FEWEST = 6
 """Of fewer pieces a bootstrap makes an interval that is far too narrow: nothing is clear then."""
 
@@ -37,32 +38,20 @@ class Difference:
         return self.low > 0.0 or self.high < 0.0
 
 
-def differences(
-    study: Study, ours: str = "gait", draws: int = 10_000, part: Callable[[WalkScore], VelocityScore] | None = None
-) -> list[Difference]:
-    """Paired differences of velocity error against each rival, with their bootstrap intervals.
+def differences(study: Study, ours: str = OURS) -> list[Difference]:
+    """Paired differences of the velocity error of Tables I to III against each rival, with bootstrap intervals.
 
     The walks of a course are cut into pieces of 5 s; the same pieces are drawn, with repetition, for both methods, so
     what makes a piece hard cancels. Errors of several seeds are averaged first: the interval is that of the walks.
-
-    Args:
-        study: with both methods on the same walks.
-        ours: the method to compare with all others.
-        draws: of the bootstrap.
-        part: which velocity; that of Tables I to III by default.
     """
-    choose = part or (lambda score: score.velocity)
     found = []
     for course in study.courses:
-        mine = _pieces(study, ours, course, choose)
+        pieces = {method: _pieces(study, method, course) for method in study.methods if study.of(method, course)}
+        mine = pieces.pop(ours, None)
         if mine is None:
             continue
-        for rival in study.methods:
-            other = _pieces(study, rival, course, choose)
-            if rival == ours or other is None:
-                continue
-            rng = np.random.default_rng(20260401)
-            picks = rng.integers(len(mine), size=(draws, len(mine)))
+        picks = np.random.default_rng(20260401).integers(len(mine), size=(DRAWS, len(mine)))
+        for rival, other in pieces.items():
             gaps = np.sqrt(other[picks].mean(1)) - np.sqrt(mine[picks].mean(1))
             low, high = np.quantile(gaps, [0.025, 0.975]) if len(mine) >= FEWEST else (-np.inf, np.inf)
             point = float(np.sqrt(other.mean()) - np.sqrt(mine.mean()))
@@ -70,13 +59,11 @@ def differences(
     return found
 
 
-def _pieces(study: Study, method: str, course: str, part: Callable[[WalkScore], VelocityScore]) -> Array | None:
+def _pieces(study: Study, method: str, course: str) -> Array:
     """Mean square error of each piece of a course, averaged over seeds."""
     by_seed: dict[int, list[Array]] = {}
     for one in study.of(method, course):
-        by_seed.setdefault(one.seed, []).append(part(one).segments)
-    if not by_seed:
-        return None
+        by_seed.setdefault(one.seed, []).append(one.velocity.segments)
     return np.asarray(np.mean([np.concatenate(some) for some in by_seed.values()], axis=0))
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -89,6 +87,8 @@ class Study:
     """Of methods trained on other gaits, by the name of the training set."""
     traces: dict[tuple[str, str], Trace] = field(default_factory=dict)
     """By name of the walk and method: of the first run of each course, and of shown entrants only."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """By method that could not run on the walks, why."""
 
     @property
     def methods(self) -> list[str]:
@@ -144,58 +144,35 @@ def run_study(
         workers: threads.
         progress: called with what is being done and the share that is done.
     """
-    load = _loader("iekf")
-    grounds = {walk.name: _ground(walk, load(walk.log.robot), start) for walk in walks}
-    usual = entrants(methods, seeds)
-    groups = {gaits: entrants_trained_on(gaits, methods) for gaits in TRAINED_ON_OTHERS} if seeds == "all" else {}
-    jobs = [(entrant, list(walks)) for entrant in usual]
-    for gaits, group in groups.items():
-        jobs += [(one, [walk for walk in walks if walk.course in TRAINED_ON_OTHERS[gaits]]) for one in group]
-    total = sum(len(some) for _, some in jobs)
-    results: dict[Entrant, list[tuple[WalkScore, Trace | None]]] = {entrant: [] for entrant, _ in jobs}
-    stopped = threading.Event()
-
-    def work(entrant: Entrant, some: Sequence[Walk]) -> None:
-        load = _loader(entrant.weights)
-        for walk in some:
-            if stopped.is_set():
-                return
-            one = run_entrant(entrant, load(walk.log.robot), walk, grounds[walk.name], start)
-            results[entrant].append(one)
-            progress(f"running {entrant.method}", sum(map(len, results.values())) / total)
-
+    grounds = {walk.name: _ground(walk, start) for walk in walks}
+    jobs = [("", entrant, walk) for entrant in entrants(methods, seeds) for walk in walks]
+    for gaits, tests in TRAINED_ON_OTHERS.items() if seeds == "all" else ():
+        tested = [walk for walk in walks if walk.course in tests]
+        jobs += [(gaits, entrant, walk) for entrant in entrants_trained_on(gaits, methods) for walk in tested]
     with ThreadPoolExecutor(workers) as pool:
+        futures = {pool.submit(run_entrant, one, walk, grounds[walk.name], start): one for _, one, walk in jobs}
         try:
-            for future in as_completed([pool.submit(work, *job) for job in jobs]):
+            for done, future in enumerate(as_completed(futures), 1):
                 future.result()
+                progress(f"running {futures[future].method}", done / len(jobs))
         except BaseException:
             # Ctrl-C must not wait for the jobs that have not started.
-            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return Study(
-        walks=tuple(walks),
-        grounds=grounds,
-        scores=tuple(one for entrant in usual for one, _ in results[entrant]),
-        others={gaits: tuple(one for e in group for one, _ in results[e]) for gaits, group in groups.items() if group},
-        traces={
-            (walk.name, entrant.method): trace
-            for entrant in usual
-            for walk, (_, trace) in zip(walks, results[entrant], strict=True)
-            if trace is not None
-        },
-    )
+    scores: dict[str, list[WalkScore]] = {"": []}
+    traces: dict[tuple[str, str], Trace] = {}
+    for (gaits, entrant, walk), future in zip(jobs, futures, strict=True):
+        one, trace = future.result()
+        scores.setdefault(gaits, []).append(one)
+        if trace is not None and not gaits:
+            traces[walk.name, entrant.method] = trace
+    usual = tuple(scores.pop(""))
+    return Study(tuple(walks), grounds, usual, {gaits: tuple(some) for gaits, some in scores.items()}, traces)
 
 
-def _loader(weights: str) -> Callable[[str], Estimator]:
-    """Gives the estimator for a robot, loaded once."""
-    return cache(lambda robot: Estimator.load(robot, weights))
-
-
-def run_entrant(
-    entrant: Entrant, estimator: Estimator, walk: Walk, ground: Ground, start: str = "truth"
-) -> tuple[WalkScore, Trace | None]:
+def run_entrant(entrant: Entrant, walk: Walk, ground: Ground, start: str) -> tuple[WalkScore, Trace | None]:
     """One method on one walk, and its trace where it is one to show."""
-    log = walk.log
+    log, estimator = walk.log, Estimator.load(walk.log.robot, entrant.weights)
     begin = time.perf_counter()
     trajectory, details = estimator.run_with_details(log, start)
     spent = time.perf_counter() - begin
@@ -211,11 +188,11 @@ def run_entrant(
     return one, Trace.of(log, trajectory, network, attention)
 
 
-def _ground(walk: Walk, estimator: Estimator, start: str) -> Ground:
+def _ground(walk: Walk, start: str) -> Ground:
     """By the contact estimator of `iekf`, the same for all methods; without its inputs nothing slips."""
     contact: BoolArray | None = None
     with contextlib.suppress(GaitError):
-        contact = estimator.run_with_details(walk.log, start)[1].contact
+        contact = Estimator.load(walk.log.robot, "iekf").run_with_details(walk.log, start)[1].contact
     if contact is None:
         contact = np.zeros((len(walk.log), len(walk.log.leg_names)), dtype=bool)
     return Ground.of(walk.log, contact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
+import timeit
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
@@ -19,21 +20,9 @@ SEGMENT = 0.25
 """Seconds for which one rival has the paced run to itself."""
 
 
-def burst_of(call: Callable[[], object]) -> Burst:
-    """The burst of a function without arguments."""
-
-    def burst(count: int) -> float:
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        return time.perf_counter() - start
-
-    return burst
-
-
 def medians(rivals: Mapping[str, Callable[[], object]], rounds: int = 41, burst: float = 0.01) -> dict[str, float]:
     """Median time of one call of each rival, in microseconds; see `burst_medians`."""
-    return burst_medians({name: burst_of(rival) for name, rival in rivals.items()}, rounds, burst)
+    return burst_medians({name: timeit.Timer(rival).timeit for name, rival in rivals.items()}, rounds, burst)
 
 
 def burst_medians(

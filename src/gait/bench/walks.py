@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,29 +26,14 @@ MOST_SHOWN = 4
 """Logs that have plots of their own: with more, a report grows too large to open."""
 
 
-@dataclass(frozen=True, eq=False)
-class WalkStudy:
-    """A study of logs, and the methods that could not run on them."""
-
-    study: Study
-    left_out: Mapping[str, str]
-    """By method, why."""
-
-    @property
-    def notes(self) -> list[str]:
-        """A line for each method that is missing."""
-        return [f"left out {method}: {why}" for method, why in self.left_out.items()]
-
-
 def walk_study(
     logs: Mapping[str, Log],
     methods: Sequence[str] = tuple(METHODS),
     *,
     start: str = "truth",
     max_gap: float = MAX_GAP,
-    workers: int = 1,
     progress: Progress = lambda what, share: None,
-) -> WalkStudy:
+) -> Study:
     """Run methods on logs with ground truth. Methods whose inputs some log lacks are left out.
 
     Args:
@@ -56,7 +41,6 @@ def walk_study(
         methods: names of `METHODS`.
         start: as `Estimator.run` has it.
         max_gap: a longer pause in a log is an error, s.
-        workers: threads; with more than one, steps take longer than they would alone.
         progress: called with what is being done and the share that is done.
 
     Raises:
@@ -76,23 +60,27 @@ def walk_study(
     if not able:
         raise GaitError(f"no method can read these logs: {next(iter(left_out.values()))}")
     walks = [Walk(name, 0, log, 0) for name, log in logs.items()]
-    return WalkStudy(run_study(walks, able, seeds="usual", start=start, workers=workers, progress=progress), left_out)
+    # One thread: beside others, a step would take longer than it does alone.
+    study = run_study(walks, able, seeds="usual", start=start, workers=1, progress=progress)
+    return replace(study, left_out=left_out)
+
+
+def left_out_notes(study: Study) -> list[str]:
+    """A line for each method that is missing."""
+    return [f"left out {method}: {why}" for method, why in study.left_out.items()]
 
 
 def _obstacle(logs: Mapping[str, Log], method: str, start: str) -> str:
     """Why a method cannot run on all of the logs; empty if it can."""
     if method not in METHODS:
         raise GaitError(f"unknown method '{method}': choose of {', '.join(METHODS)}, or all")
-    said = [(name, _refusal(log, method, start)) for name, log in logs.items()]
-    return next((f"{name}: {why}" if len(logs) > 1 else why for name, why in said if why), "")
-
-
-def _refusal(log: Log, method: str, start: str) -> str:
-    # Two samples are enough: a field that a log has, it has in every row.
-    try:
-        Estimator.load(log.robot, method).run(log.slice(t1=float(log.t[2])) if len(log) > 2 else log, start)
-    except GaitError as error:
-        return str(error)
+    for name, log in logs.items():
+        # Two samples are enough: a field that a log has, it has in every row.
+        short = log.slice(t1=float(log.t[2])) if len(log) > 2 else log
+        try:
+            Estimator.load(log.robot, method).run(short, start)
+        except GaitError as error:
+            return f"{name}: {error}" if len(logs) > 1 else str(error)
     return ""
 
 
@@ -161,12 +149,12 @@ def study_charts(study: Study) -> list[Chart]:
     return charts
 
 
-def write_walk_report(found: WalkStudy, path: Path, title: str, settings: Mapping[str, str]) -> None:
+def write_walk_report(study: Study, path: Path, title: str, settings: Mapping[str, str]) -> None:
     """Write tables, plots and settings as an HTML report."""
     from gait.report.describe import installation
     from gait.report.html import write_report
 
-    study, count = found.study, len(found.study.walks)
+    count = len(study.walks)
     note = f"{NOTE} Mean (standard deviation) over {count} logs." if count > 1 else NOTE
     tables = [method_table(method_figures(study), WIDE, note=note), *([log_table(study)] if count > 1 else [])]
     facts = [
@@ -175,12 +163,11 @@ def write_walk_report(found: WalkStudy, path: Path, title: str, settings: Mappin
         *(Row(f"log.{walk.course}", _described(walk.log), "-") for walk in study.walks),
         *installation(),
     ]
-    write_report(path, title, summary(found), tables, study_charts(study), facts)
+    write_report(path, title, summary(study), tables, study_charts(study), facts)
 
 
-def summary(found: WalkStudy) -> str:
+def summary(study: Study) -> str:
     """The result in a few sentences."""
-    study = found.study
     logs = [walk.log for walk in study.walks]
     counts = {"method": len(study.methods), "log": len(logs)}
     subject = " on ".join(f"{count} {what}{'s' * (count != 1)}" for what, count in counts.items())
@@ -193,7 +180,7 @@ def summary(found: WalkStudy) -> str:
         said += [f"{what}: {', at worst '.join(words)}"] if words else []
     if len(logs) > MOST_SHOWN:
         said.append(f"The first {MOST_SHOWN} logs have plots")
-    return " ".join(f"{line[:1].upper()}{line[1:]}." for line in [*said, *found.notes])
+    return " ".join(f"{line[:1].upper()}{line[1:]}." for line in [*said, *left_out_notes(study)])
 
 
 def _described(log: Log) -> str:

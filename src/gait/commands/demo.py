@@ -32,13 +32,13 @@ def run(options: DemoOptions) -> Outcome:
         from gait.log.log import Log
         from gait.report.method_table import BRIEF, method_table
 
-        found = walk_study({SAMPLE.stem: Log.load(SAMPLE)}, progress=progress)
+        study = walk_study({SAMPLE.stem: Log.load(SAMPLE)}, progress=progress)
         progress("writing the report", 1.0)
         path = report_file(options.out, "demo")
-        write_walk_report(found, path, "GAIT on the sample walk", {"command": "gait demo", "start": "truth"})
-    table = method_table(method_figures(found.study), BRIEF, "20 s of a simulated Go1 in trot")
+        write_walk_report(study, path, "GAIT on the sample walk", {"command": "gait demo", "start": "truth"})
+    table = method_table(method_figures(study), BRIEF, "20 s of a simulated Go1 in trot")
     return Outcome(
-        [row for row in walk_rows(found.study) if row.name.split(".", 1)[1] in ROWS],
+        [row for row in walk_rows(study) if row.name.split(".", 1)[1] in ROWS],
         tables=[table],
         notes=[
             "velocity: rms error in the body frame; 5 s drift: rms position error after 5 s;",

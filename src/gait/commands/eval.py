@@ -90,28 +90,28 @@ def _methods(options: EvalOptions) -> Outcome:
     if options.alignment != "yaw" or options.seconds != 5.0:
         raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
     with share_bar(options.interactive) as progress:
-        from gait.bench.walks import method_figures, walk_rows, walk_study, write_walk_report
+        from gait.bench.walks import left_out_notes, method_figures, walk_rows, walk_study, write_walk_report
         from gait.methods import METHODS
         from gait.report.method_table import NOTE, figure_table
 
         paths = (options.truth, *options.others)
         methods = tuple(METHODS) if "all" in options.methods else options.methods
-        found = walk_study(_logs(paths), methods, start=options.start, max_gap=options.max_gap, progress=progress)
+        study = walk_study(_logs(paths), methods, start=options.start, max_gap=options.max_gap, progress=progress)
         progress("writing the report", 1.0)
         path = report_file(options.out, "eval")
         words = ["gait", "eval", *map(str, paths), "--methods", *options.methods, "--start", options.start]
         settings = {
             "command": shlex.join([*words, "--max-gap", f"{options.max_gap:g}"]),
-            "methods": " ".join(found.study.methods),
+            "methods": " ".join(study.methods),
             "start": options.start,
             "max_gap": f"{options.max_gap:g} s",
         }
-        write_walk_report(found, path, _title(paths), settings)
+        write_walk_report(study, path, _title(paths), settings)
     title = _title(paths) + (", mean (standard deviation)" if len(paths) > 1 else "")
     return Outcome(
-        walk_rows(found.study),
-        tables=[figure_table(method_figures(found.study), title)],
-        notes=[*textwrap.wrap(NOTE, 79), *found.notes],
+        walk_rows(study),
+        tables=[figure_table(method_figures(study), title)],
+        notes=[*textwrap.wrap(NOTE, 79), *left_out_notes(study)],
         wrote=path,
         next=f"gait info {quote(options.truth)}",
     )

@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.lie import quat_from_rotation
 from gait.log.log import MAX_GAP, Log, Trajectory
-from gait.quaternions import heading, inverse, multiply, rotate, rotate_inverse, slerp, turn_about_z
+from gait.log.record import interpolate
+from gait.quaternions import heading, inverse, multiply, rotate, rotate_inverse, turn_about_z
 
 Method: TypeAlias = Literal["none", "first", "yaw", "se3"]
 METHODS: tuple[Method, ...] = ("none", "first", "yaw", "se3")
@@ -76,28 +78,31 @@ def associate(estimate: Trajectory, truth: Log | Trajectory, *, max_gap: float =
         GaitError: if there is no truth, or fewer than two instants in common.
     """
     t, true_t, true = estimate.t, truth.t, _states(truth)
-    mine = _states(estimate)
     if len(t) < 2:
         raise GaitError(f"the estimate has {len(t)} pose{'s' * (len(t) != 1)}: metrics need at least two")
     if len(t) == len(true_t) and float(np.max(np.abs(t - true_t))) <= CLOCK_TOLERANCE:
-        return Pair(t, np.arange(len(t)), mine, true)
+        return Pair(t, np.arange(len(t)), _states(estimate), true)
     inside = (t >= true_t[0] - CLOCK_TOLERANCE) & (t <= true_t[-1] + CLOCK_TOLERANCE)
     if np.count_nonzero(inside) < 2 or len(true_t) < 2:
         raise GaitError(
             f"estimate ({t[0]:.3f} to {t[-1]:.3f} s) and truth ({true_t[0]:.3f} to {true_t[-1]:.3f} s)"
             " share fewer than two instants: give both on the same clock"
         )
-    right = np.clip(np.searchsorted(true_t, t), 1, len(true_t) - 1)
-    span = true_t[right] - true_t[right - 1]
-    fraction = np.clip((t - true_t[right - 1]) / span, 0.0, 1.0)
-    on_a_sample = np.minimum(fraction, 1.0 - fraction) * span <= CLOCK_TOLERANCE
+    before = np.clip(np.searchsorted(true_t, t), 1, len(true_t) - 1) - 1
+    span = true_t[before + 1] - true_t[before]
+    part = np.clip((t - true_t[before]) / span, 0.0, 1.0)
+    on_a_sample = np.minimum(part, 1.0 - part) * span <= CLOCK_TOLERANCE
     rows = np.flatnonzero(inside & (on_a_sample | (span <= max_gap)))
     if len(rows) < 2:
         raise GaitError(
             f"the truth's samples are more than {max_gap:g} s apart around the estimate:"
             " give a denser truth, or allow longer gaps (max_gap, --max-gap)"
         )
-    return Pair(t[rows], rows, _pick(mine, rows), _interpolate(true, right[rows], fraction[rows]))
+    mine = States(estimate.pos_w[rows], estimate.quat_wb_wxyz[rows], estimate.vel_w[rows])
+    where = before[rows], part[rows]
+    vel_w = None if true.vel_w is None else interpolate(true.vel_w, *where, ("xyz",))
+    quat_wb_wxyz = interpolate(true.quat_wb_wxyz, *where, ("wxyz",))
+    return Pair(t[rows], rows, mine, States(interpolate(true.pos_w, *where, ("xyz",)), quat_wb_wxyz, vel_w))
 
 
 def _states(source: Log | Trajectory) -> States:
@@ -107,17 +112,6 @@ def _states(source: Log | Trajectory) -> States:
         missing = "pos_w" if pos_w is None else "quat_wb_wxyz"
         raise GaitError(f"the log has no ground truth {missing}: give one that records position and rotation")
     return States(pos_w, quat, source.vel_w)
-
-
-def _pick(states: States, rows: npt.NDArray[np.intp]) -> States:
-    vel_w = None if states.vel_w is None else states.vel_w[rows]
-    return States(states.pos_w[rows], states.quat_wb_wxyz[rows], vel_w)
-
-
-def _interpolate(states: States, right: npt.NDArray[np.intp], fraction: Array) -> States:
-    a, b, f = _pick(states, right - 1), _pick(states, right), fraction[:, None]
-    vel_w = None if a.vel_w is None or b.vel_w is None else a.vel_w + f * (b.vel_w - a.vel_w)
-    return States(a.pos_w + f * (b.pos_w - a.pos_w), slerp(a.quat_wb_wxyz, b.quat_wb_wxyz, fraction), vel_w)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,13 +201,4 @@ def _full_rotation(p: Array, e: Array) -> Array:
             "the positions lie on one line, which leaves the rotation about it open: align with 'yaw' or 'first'"
         )
     mirror = np.array([1.0, 1.0, np.sign(np.linalg.det(u) * np.linalg.det(vt))])
-    return _from_matrix((u * mirror) @ vt)
-
-
-def _from_matrix(R: Array) -> Array:
-    """Unit quaternion (4,) of one rotation matrix: the leading eigenvector of Bar-Itzhack's symmetric matrix."""
-    k = np.empty((4, 4))
-    k[0, 0] = R[0, 0] + R[1, 1] + R[2, 2]
-    k[0, 1:] = k[1:, 0] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
-    k[1:, 1:] = R + R.T - k[0, 0] * np.eye(3)
-    return np.asarray(np.linalg.eigh(k)[1][:, -1])
+    return quat_from_rotation((u * mirror) @ vt)

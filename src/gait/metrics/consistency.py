@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
@@ -124,57 +123,25 @@ def _check_shapes(errors: Array, covariances: Array) -> None:
 
 
 def chi_square_quantile(probability: float, dof: float) -> float:
-    """The value that a chi-square variable stays below with this probability.
+    """The value that a chi-square variable stays below with this probability, by bisection.
 
-    Newton's method on the incomplete gamma function, started from Wilson and Hilferty's approximation: a relative
-    1e-10 from half a degree of freedom to a million.
+    Within a relative 1e-10 from half a degree of freedom to a million.
     """
     if not (0.0 < probability < 1.0 and dof > 0.0):
         raise GaitError(f"no chi-square quantile at probability {probability:g} with {dof:g} degrees of freedom")
-    x = _wilson_hilferty(probability, dof)
-    a = 0.5 * dof
-    low, high = 0.0, math.inf
-    for _ in range(200):
-        below = _gamma_p(a, 0.5 * x) - probability
-        low, high = (x, high) if below < 0.0 else (low, x)
-        density = 0.5 * math.exp((a - 1.0) * math.log(0.5 * x) - 0.5 * x - math.lgamma(a))
-        step = below / density if density > 0.0 else math.inf
-        new = x - step
-        if not low < new < high:
-            new = 2.0 * x if math.isinf(high) else 0.5 * (low + high)
-        if abs(new - x) <= 1e-13 * x:
-            return new
-        x = new
-    return x
-
-
-def _wilson_hilferty(probability: float, dof: float) -> float:
-    """Their cube-root approximation (1931), kept positive for the far lower tail."""
-    c = 2.0 / (9.0 * dof)
-    return float(dof * max(1.0 - c + NormalDist().inv_cdf(probability) * math.sqrt(c), 1e-3) ** 3)
+    # No probability below 1 that a float can hold lies further out.
+    low, high = 0.0, dof + 20.0 * math.sqrt(dof) + 100.0
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if _gamma_p(0.5 * dof, 0.5 * middle) < probability else (low, middle)
+    return middle
 
 
 def _gamma_p(a: float, x: float) -> float:
-    """Regularised lower incomplete gamma function, by its series or its continued fraction, whichever is quick."""
-    front = math.exp(a * math.log(x) - x - math.lgamma(a))
+    """Regularised lower incomplete gamma function: below its middle by the series, above by the continued fraction."""
+    front, count = math.exp(a * math.log(x) - x - math.lgamma(a)), int(10.0 * math.sqrt(x)) + 100
     if x < a + 1.0:
-        term = total = 1.0 / a
-        n = a
-        while term > total * 1e-17:
-            n += 1.0
-            term *= x / n
-            total += term
-        return front * total
-    tiny = 1e-300
-    b = x + 1.0 - a
-    c, d = 1.0 / tiny, 1.0 / b
-    fraction = d
-    for i in range(1, 100_000):
-        numerator = -i * (i - a)
-        b += 2.0
-        d = 1.0 / (numerator * d + b or tiny)
-        c = b + numerator / c or tiny
-        fraction *= c * d
-        if abs(c * d - 1.0) < 1e-16:
-            break
-    return 1.0 - front * fraction
+        return front / a * (1.0 + float(np.cumprod(x / (a + np.arange(1, count))).sum()))
+    fraction = x + 2.0 * count + 1.0 - a
+    for i in range(count, 0, -1):
+        fraction = x + 2.0 * i - 1.0 - a - i * (i - a) / fraction
+    return 1.0 - front / fraction

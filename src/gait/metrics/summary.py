@@ -34,14 +34,6 @@ class MeanStd:
     """Divided by runs - 1; nan for a single run, whose spread is unknown."""
     count: int
 
-    def __str__(self) -> str:
-        return f"{self.mean:.4g}" if self.count < 2 else f"{self.mean:.4g} ({self.std:.2g})"
-
-    def rows(self, name: str, unit: str) -> list[Row]:
-        """Mean and, for two or more runs, standard deviation as rows."""
-        spread = [Row(f"{name}_std", self.std, unit)] if self.count > 1 else []
-        return [Row(name, self.mean, unit), *spread]
-
 
 def mean_std(values: Sequence[float] | Array) -> MeanStd:
     """Mean (std) of one metric across runs."""

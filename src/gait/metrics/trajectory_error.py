@@ -196,12 +196,11 @@ def _windows(pair: Pair, length: float, unit: str) -> tuple[Index, Index]:
     start = np.flatnonzero(np.abs(along[end] - along - length) <= slack)
     start = start[end[start] > start]
     if len(start) == 0:
-        short = (
-            "lasts {:g} s, the run has {:.4g} s with truth"
-            if unit == "s"
-            else ("is {:g} m long, the robot travels {:.4g} m")
-        )
-        raise GaitError(f"no sub-trajectory {short.format(length, along[-1])}: choose a shorter window")
+        short = {
+            "s": "lasts {:g} s, the run has {:.4g} s with truth",
+            "m": "is {:g} m long, the robot travels {:.4g} m",
+        }
+        raise GaitError(f"no sub-trajectory {short[unit].format(length, along[-1])}: choose a shorter window")
     return start, end[start]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 MISSING = "not installed"
 DISTRIBUTION = "gait-estimator"
 _NOT_FOR_USERS = ("dev", "all")
-_REQUIREMENT = re.compile(r"([\w.-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+_EXTRA = re.compile(r"extra == ['\"]([\w-]+)")
 LATE = 1.5
 """A step this many times the usual one counts as late."""
 
@@ -40,22 +42,24 @@ def overview(record: Record) -> list[Row]:
 
 def contents(record: Record) -> list[Row]:
     """Clock, names and the size of each field of a record."""
-    rows = overview(record)
-    rows += _clock(record)
-    if isinstance(record, Log):
-        rows.append(Row("legs", " ".join(record.leg_names), "-"))
-        rows.append(Row("joints", " ".join(record.joint_names), "-"))
+    rows = overview(record) + _clock(record)
+    known = (
+        {"legs": " ".join(record.leg_names), "joints": " ".join(record.joint_names)} if isinstance(record, Log) else {}
+    )
     if record.metadata().get("source"):
-        rows.append(Row("source", record.metadata()["source"], "-"))
-    arrays = record.arrays()
-    for field in record.FIELDS:
-        if field.name in arrays:
-            rows.append(Row(field.name, " x ".join(map(str, arrays[field.name].shape)), field.unit))
+        known["source"] = record.metadata()["source"]
+    rows += _plain(known)
+    units = {field.name: field.unit for field in record.FIELDS}
+    rows += [Row(name, " x ".join(map(str, one.shape)), units[name]) for name, one in record.arrays().items()]
     if isinstance(record, Trajectory) and record.health is not None:
-        for flag in Health:
-            share = float(np.mean(record.health & flag.value != 0))
-            rows.append(Row(f"health_{flag.name}".lower(), share, "-"))
+        health = record.health
+        rows += _plain({f"health_{flag.name}".lower(): float(np.mean(health & flag.value != 0)) for flag in Health})
     return rows
+
+
+def _plain(values: Mapping[str, object]) -> list[Row]:
+    """Rows without a unit."""
+    return [Row(name, _word(value), "-") for name, value in values.items()]
 
 
 def reading(found: Reading) -> tuple[list[Row], list[str]]:
@@ -145,39 +149,31 @@ def _clock(record: Record) -> list[Row]:
 
 def installation() -> list[Row]:
     """Versions and machine, as a bug report needs them."""
-    needed, extras = _requirements()
-    rows = [Row("gait", __version__, "-"), Row("python", platform.python_version(), "-")]
-    names = dict.fromkeys([*needed, *(name for packages in extras.values() for name in packages)])
-    rows += [Row(name, _version(name), "-") for name in names]
-    for extra, packages in extras.items():
-        there = all(_version(name) != MISSING for name in packages)
-        rows.append(Row(f"extra_{extra}", "yes" if there else f"pip install '{DISTRIBUTION}[{extra}]'", "-"))
-    return [
-        *rows,
-        Row("system", f"{platform.system()} {platform.release()} {platform.machine()}", "-"),
-        Row("cpu", _cpu(), "-"),
-        Row("cores", os.cpu_count() or 1, "-"),
-        Row("robots", _names(".yaml", "robot"), "-"),
-        Row("weights", _names(".safetensors", "weights"), "-"),
-    ]
+    packages = _requirements()
+    versions = {name: _version(name) for names in packages.values() for name in names}
+    extras = {}
+    for extra in filter(None, packages):
+        there = all(versions[name] != MISSING for name in packages[extra])
+        extras[f"extra_{extra}"] = "yes" if there else f"pip install '{DISTRIBUTION}[{extra}]'"
+    machine = {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu": _cpu(),
+        "cores": os.cpu_count() or 1,
+        "robots": _names(".yaml", "robot"),
+        "weights": _names(".safetensors", "weights"),
+    }
+    return _plain({"gait": __version__, "python": platform.python_version(), **versions, **extras, **machine})
 
 
-def _requirements() -> tuple[list[str], dict[str, list[str]]]:
-    """Packages that gait needs, and those of each extra, as its own metadata name them."""
-    needed: list[str] = []
-    extras: dict[str, list[str]] = {}
-    try:
-        requirements = metadata.requires(DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:
-        requirements = []
-    for requirement in requirements:
-        found = _REQUIREMENT.match(requirement)
-        name, extra = found.groups() if found else (requirement, None)
-        if extra is None:
-            needed.append(name)
-        elif extra not in _NOT_FOR_USERS and name != DISTRIBUTION:
-            extras.setdefault(extra, []).append(name)
-    return needed, extras
+def _requirements() -> dict[str, list[str]]:
+    """Packages of each extra, and under an empty name those that gait always needs, as its own metadata name them."""
+    packages: dict[str, list[str]] = {"": []}
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        for requirement in metadata.requires(DISTRIBUTION) or []:
+            name, extra = re.split(r"[^\w.-]", requirement)[0], _EXTRA.search(requirement)
+            if extra is None or (extra[1] not in _NOT_FOR_USERS and name != DISTRIBUTION):
+                packages.setdefault(extra[1] if extra else "", []).append(name)
+    return packages
 
 
 def _names(suffix: str, folder: str) -> str:

@@ -14,8 +14,6 @@ from gait.report.chart import COLOURS, Chart, Panel, Series, colours_of, shade_c
 DPI = 150
 FEW = 40
 """A line of at most so many points shows each of them."""
-MANY = 2500
-"""A line of more points is dense: it is drawn thinner and without dashes, whose gaps would hide peaks."""
 STYLE: dict[str, Any] = {
     **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 10.0),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 9.0),
@@ -146,15 +144,12 @@ def _draw_panel(
         axes.axvline(where, color="#444444", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1.5)
         if first:
             axes.text(where, 1.02, what, transform=axes.get_xaxis_transform(), ha="center", fontsize=9.0)
-    axes.set(xlabel=panel.x_label, ylabel=panel.y_label)
+    scales = {"xscale": "log" if panel.log_x else "linear", "yscale": "log" if panel.log_y else "linear"}
+    axes.set(xlabel=panel.x_label, ylabel=panel.y_label, **scales)
     if panel.equal:
         axes.set_aspect("equal", adjustable="datalim")
     elif not panel.log_x and any(len(one.y) > FEW for one in panel.series):
         axes.margins(x=0.0)
-    if panel.log_x:
-        axes.set_xscale("log")
-    if panel.log_y:
-        axes.set_yscale("log")
 
 
 def _draw_series(axes: Any, one: Series, look: dict[str, Any], path: bool) -> None:
@@ -167,11 +162,6 @@ def _draw_series(axes: Any, one: Series, look: dict[str, Any], path: bool) -> No
     elif path:
         # Where it ends.
         every = [count - 1]
-    elif count > MANY:
-        # A few markers instead of dashes, at other places for every line.
-        step = count // 6
-        every = ((MARKERS.index(look["marker"]) if look["marker"] else 0) * step // 6, step)
-        look |= {"linestyle": "-", "linewidth": 0.6 * look["linewidth"], "markeredgecolor": "w"}
     elif count > FEW:
         look["marker"] = ""
     axes.plot(one.x, one.y, **look, markersize=8.0 if one.kind == "points" else 5.0, markevery=every, label=one.label)

@@ -41,6 +41,8 @@ def write_report(
 
 def report(title: str, summary: str, tables: Sequence[Table], charts: Sequence[Chart], facts: Sequence[Row]) -> str:
     """The text of that file."""
+    from plotly.offline import get_plotlyjs
+
     names = [_id(chart.name) for chart in charts]
     assert len(set(names)) == len(names), "two charts of one name"
     parts = [
@@ -64,7 +66,7 @@ def report(title: str, summary: str, tables: Sequence[Table], charts: Sequence[C
         contents="\n".join(contents),
         main="\n".join(main),
         plots=_json([{**plot(chart), "name": _id(chart.name)} for chart in charts]),
-        plotly=f"<script>{_plotly()}</script>" if charts else "",
+        plotly=f"<script>{get_plotlyjs()}</script>" if charts else "",
     )
 
 
@@ -139,10 +141,3 @@ def _json(tree: object) -> str:
 
 def _asset(ending: str) -> str:
     return (_HERE / f"report_page.{ending}").read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    code: str = get_plotlyjs()
-    return code

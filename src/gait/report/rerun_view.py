@@ -13,6 +13,7 @@ from gait.arrays import Array
 from gait.errors import GaitError, need_extra
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
+from gait.report.chart import AXES
 from gait.report.walk_charts import vel_b_std
 from gait.robot import Robot
 from gait.robot.skeleton import skeleton
@@ -21,13 +22,10 @@ if TYPE_CHECKING:
     from gait.estimator import Details, State
 
 SUFFIX = ".rrd"
-EXTRA = "view"
-"""What to install for it."""
 RATE = 50.0
 """Frames a second: a tenth of the data."""
 SHOWN_WAY = 1200
 """Points of the path behind a live robot: all of them are sent again with each update."""
-AXES = ("forward", "left", "up")
 ESTIMATE, TRUTH, GROUND = (0, 114, 178), (120, 120, 120), (0, 0, 0)
 """Colours of Okabe and Ito, as in all figures."""
 _TIMELINE = "time"
@@ -51,9 +49,9 @@ class View:
         try:
             import rerun
         except ImportError:
-            raise need_extra("rerun-sdk", EXTRA) from None
+            raise need_extra("rerun-sdk", "view") from None
         self._rr: Any = rerun
-        self._robot, self._path = robot, path
+        self._robot = robot
         self._way: deque[Array] = deque(maxlen=SHOWN_WAY)
         self._start: float | None = None
         self._frames = 0

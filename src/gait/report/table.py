@@ -84,10 +84,11 @@ class Table:
             for column, cell in line.cells.items():
                 name, unit = ".".join((self.name, *line.keys, column)), self.unit(line, column)
                 rows.append(Row(name, cell.mean, unit))
-                if np.isfinite(cell.std):
-                    rows.append(Row(f"{name}.std", cell.std, unit))
-                if (over := self.over_best(line, column)) is not None:
-                    rows.append(Row(f"{name}.over_best", over, "-"))
-                if cell.paper is not None:
-                    rows.append(Row(f"{name}.paper", cell.paper, unit))
+                std = cell.std if np.isfinite(cell.std) else None
+                more = {
+                    "std": (std, unit),
+                    "over_best": (self.over_best(line, column), "-"),
+                    "paper": (cell.paper, unit),
+                }
+                rows += [Row(f"{name}.{end}", one, its) for end, (one, its) in more.items() if one is not None]
         return rows

@@ -13,8 +13,7 @@ from gait.log.log import Log
 from gait.log.trajectory import Trajectory
 from gait.metrics import align
 from gait.quaternions import rotate
-from gait.report.chart import COLOURS, Chart, Panel, Series
-from gait.report.chart_parts import AXES, TIME, line, path, shade, window
+from gait.report.chart import AXES, COLOURS, TIME, Chart, Panel, Series, Shade, line, path, window
 
 if TYPE_CHECKING:
     from gait.estimator import Details
@@ -89,25 +88,21 @@ def walk_charts(log: Log, traces: Mapping[str, Trace]) -> list[Chart]:
     middle = window(t, float(t[-1] - STRIDES) / 2.0, STRIDES)
     band = f"The band is two standard deviations of {first} to either side."
     shown = "True velocity along the axes of the body, and that of each method's filter."
-    velocity = _velocity(log, traces, slice(None), "") if log.has_truth else _velocity(log, traces, slice(None), first)
+    velocity = _velocity(log, traces, slice(None), "" if log.has_truth else first)
     charts = [Chart("velocity", "Body velocity", shown if log.has_truth else f"That of the filter. {band}", velocity)]
     if t[-1] > 2.0 * STRIDES:
         caption = f"The middle {STRIDES:g} s of the log. {band}"
         charts.append(Chart("strides", "Body velocity, closely", caption, _velocity(log, traces, middle, first)))
     charts += _with_truth(log, traces) if log.has_truth else _without_truth(traces)
+    feet = f"and where known the contacts of its foot: the middle {STRIDES:g} s of the log."
     for method, trace in traces.items():
         if trace.attention is not None:
-            caption = (
-                f"Share of the attention of {method} on each leg, summed over the history, and where known the"
-                f" contacts of its foot: the middle {STRIDES:g} s of the log."
-            )
+            caption = f"Share of the attention of {method} on each leg, summed over the history, {feet}"
             panels = attention_panels(log, trace, middle)
             charts.append(Chart("attention", "Attention on each leg", caption, panels, share_y=True))
         if trace.leg_std is not None:
-            caption = (
-                f"Standard deviation of {method} for the body velocity by each leg, and where known the contacts of"
-                f" its foot: the middle {STRIDES:g} s of the log. It is low for a foot in stance, high in swing."
-            )
+            caption = f"Standard deviation of {method} for the body velocity by each leg, {feet}"
+            caption += " It is low for a foot in stance, high in swing."
             panels = _leg_panels(log, "standard deviation", "m/s", method, trace.t, trace.leg_std, middle)
             panels = tuple(replace(panel, log_y=True) for panel in panels)
             charts.append(Chart("legs", "Standard deviation of each leg", caption, panels, share_y=True))
@@ -175,7 +170,7 @@ def _leg_panels(
     log = log.reorder(log.robot)
     panels = []
     for i, leg in enumerate(log.leg_names):
-        shades = () if log.contact is None else (shade("on the ground", t[rows], log.contact[rows, i]),)
+        shades = () if log.contact is None else (Shade("on the ground", t[rows], log.contact[rows, i]),)
         one = line(what, t[rows], values[rows, i], colour=COLOURS[method])
         panels.append(Panel((one,), TIME, f"{leg} ({unit})", shades, marks))
     return tuple(panels)
