@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent
 PACKAGE = ROOT / "src" / "gait"
 # Strict IEEE arithmetic: results must not depend on what the optimiser happened to contract or reorder.
 FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", "-Wall", "-Wextra")
+# Functions of Python are those of the program that loads the library.
+LINK = ("-lm", "-Wl,-undefined,dynamic_lookup") if sys.platform == "darwin" else ("-lm",)
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 
 
@@ -44,7 +46,7 @@ def build(folder: Path = PACKAGE, strict: bool = False) -> list[Path]:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             temporary = Path(scratch) / name
             extra = ("-Werror",) if strict else ()
-            command = [*compiler(), *FLAGS, *march, *extra, *map(str, sources), "-o", str(temporary), "-lm"]
+            command = [*compiler(), *FLAGS, *march, *extra, *map(str, sources), "-o", str(temporary), *LINK]
             try:
                 done = subprocess.run(command, capture_output=True, text=True)
             except FileNotFoundError:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import Array
-from gait.binding import CPython, CSample, core, core_holding_gil, pointer
+from gait.binding import CPython, CSample, builtin_step, core, core_holding_gil, pointer
 from gait.engine import Context, Engine, engines_of
 from gait.errors import GaitError
 from gait.health import Health
@@ -29,7 +29,7 @@ from gait.methods import DEFAULT, METHODS, Method, python_method
 from gait.nets.model import Model
 from gait.parameters import Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
-from gait.state import Details, Shape, State, trajectory_of
+from gait.state import Details, Layout, State, trajectory_of
 
 __all__ = ["DEFAULT", "METHODS", "Details", "Estimator", "Method", "State"]
 
@@ -79,7 +79,6 @@ class Estimator:
         *parts, self._leg_ok = np.split(self._row[1:], np.cumsum([width_of(name, robot) for name in FIELDS]))
         self._parts = dict(zip(FIELDS, parts, strict=True))
         self._leg_ok[:] = 1.0
-        self._step_arrays = core_holding_gil().gait_step_python if self._python is None else lambda *_: 0
         self._use(self._contexts[0])
         self.reset()
 
@@ -188,16 +187,20 @@ class Estimator:
         Returns:
             The state at that moment.
         """
-        sample = t if isinstance(t, Sample) else (t, gyro, accel, q, dq, q_des, tau, foot_force, contact)
+        if isinstance(t, Sample):
+            t, gyro, accel, q, dq, q_des, tau, foot_force, contact = t
         with self._lock:
-            # The core reads arrays of the robot's joints by itself; all else is converted or refused here.
-            if leg_ok is not None or self._given is None or not self._step_arrays(self._caller_at, sample):
-                self._fill(*sample, leg_ok)
-                if self._python is not None:
-                    return self._update_python()
-                self._step(self._context_at, self._row_at, self._out_at)
-                self._leg_ok[:] = 1.0
-            return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
+            # The core reads arrays by itself; all else is converted or refused here.
+            if leg_ok is None and self._given is not None:
+                found = self._step_arrays(t, gyro, accel, q, dq, q_des, tau, foot_force, contact)
+                if found is not None:
+                    return State(found, self._layout)
+            self._fill(t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok)
+            if self._python is not None:
+                return self._update_python()
+            self._step(self._context_at, self._row_at, self._out_at)
+            self._leg_ok[:] = 1.0
+            return self._state()
 
     def update_joints(
         self,
@@ -235,7 +238,7 @@ class Estimator:
                     if context is not self._context:
                         step(context.at, stamp, pointer(w), pointer(a), pointer(out))
             step(self._context_at, stamp, pointer(w), pointer(a), self._out_at)
-            return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
+            return self._state()
 
     def _refuse_parts(self) -> None:
         if self._python is not None:
@@ -246,7 +249,7 @@ class Estimator:
         with self._lock:
             scratch, out = self._context.memory.copy(), np.empty_like(self._out)
             core().gait_predict(self._context_at, _stamp(t), pointer(scratch), pointer(out))
-            return State(out, self.robot.leg_names, self._shape, self._cov_size)
+            return State(out, self._layout)
 
     def run(self, log: Log, start: str = "auto") -> Trajectory:
         """A whole Log in one call: the same numbers, bit for bit, as `update` on each of its rows.
@@ -269,7 +272,7 @@ class Estimator:
                 out = np.array(states).reshape(len(log), -1)
             else:
                 out = self._context.run(rows_of(log, self.robot))
-            return trajectory_of(log.t, out, self.method), Details(out, self._shape)
+            return trajectory_of(log.t, out, self.method), Details(out, self._layout.shape)
 
     def start_as(self, log: Log, start: str = "auto") -> None:
         """Reset to where a Log begins: `truth`, `gravity`, or `auto`: ground truth if the log has it."""
@@ -325,19 +328,12 @@ class Estimator:
         """Let a context take the samples that follow."""
         engine = context.engine
         self._context, self._context_at, self._step = context, context.at, context.step
-        self._shape: Shape = engine.shape
-        self._cov_size: int = engine.cov_size
+        self._layout = Layout(self.robot.leg_names, engine.shape, engine.cov_size)
         self._out = np.empty(engine.state_doubles + engine.cov_size**2)
         self._out_at = pointer(self._out)
-        self._caller = CPython.of(
-            context.at,
-            ctypes.addressof(engine.config),
-            self._row_at,
-            self._out_at,
-            self._sizes[2],
-            pointer(self._order),
-        )
-        self._caller_at = ctypes.addressof(self._caller)
+        config, (width, order) = ctypes.addressof(engine.config), (self._sizes[2], pointer(self._order))
+        self._caller = CPython(context.at, config, self._row_at, self._out_at, self._out.nbytes, width, order, id(None))
+        self._step_arrays = builtin_step(self._caller) if self._python is None else lambda *_: None
 
     def _choose(self, given: Collection[str]) -> None:
         """Take the weights that go with what is there, and see that it is enough."""
@@ -382,7 +378,7 @@ class Estimator:
         health, taken = library.gait_begin(self._context_at, ctypes.addressof(sample), ctypes.addressof(ready)), False
         self._leg_ok[:] = 1.0
         if ready.value:
-            library.gait_end(self._context_at, health, self._out_at)
+            self._end(health)
             assert self._python is not None
             for z, H, N in self._python.step(self._admitted(), self._state()) or ():
                 z, H, N = np.atleast_1d(z).astype(float), np.atleast_2d(H).astype(float), np.atleast_2d(N).astype(float)
@@ -394,8 +390,12 @@ class Estimator:
                 else:
                     health |= Health.REJECTED
             health |= 0 if taken else Health.NO_MEASUREMENT
-        library.gait_end(self._context_at, health, self._out_at)
+        self._end(health)
         return self._state()
+
+    def _end(self, health: int) -> None:
+        core().gait_end(self._context_at, health, self._out_at)
+        core().gait_cov(self._context_at, self._out_at + 8 * self._context.engine.state_doubles)
 
     def _admitted(self) -> Sample:
         """The sample as the core admitted it; None for what was not given, torques, forces and flags as they came."""
@@ -409,8 +409,7 @@ class Estimator:
         )
 
     def _state(self) -> State:
-        core().gait_cov(self._context_at, self._out_at + 8 * self._context.engine.state_doubles)
-        return State(self._out.copy(), self.robot.leg_names, self._shape, self._cov_size)
+        return State(self._out.copy(), self._layout)
 
 
 def width_of(field: str, robot: Robot) -> int:
@@ -451,7 +450,7 @@ def start_of(
     return unit / norm, velocity, position, rate
 
 
-def _order(robot: Robot, joint_names: Sequence[str] | None) -> npt.NDArray[np.intc]:
+def _order(robot: Robot, joint_names: Sequence[str] | None) -> npt.NDArray[np.int32]:
     """Where the robot's joints stand among those that will come."""
     joint_names = robot.joint_names if joint_names is None else joint_names
     missing = [name for name in robot.joint_names if name not in joint_names]
@@ -460,7 +459,7 @@ def _order(robot: Robot, joint_names: Sequence[str] | None) -> npt.NDArray[np.in
             f"joint_names lacks '{missing[0]}', which {robot.name} has: name the joints as the robot does,"
             f" {', '.join(robot.joint_names)}"
         )
-    return np.array([list(joint_names).index(name) for name in robot.joint_names], dtype=np.intc)
+    return np.array([list(joint_names).index(name) for name in robot.joint_names], dtype=np.int32)
 
 
 def _force(accel: npt.ArrayLike) -> Array:

@@ -39,14 +39,27 @@ class Shape(NamedTuple):
         return slice(self.attention.stop, self.attention.stop + 6 * self.legs)
 
 
+class Layout(NamedTuple):
+    """How to read a row of the core."""
+
+    leg_names: Sequence[str]
+    shape: Shape
+    cov_size: int
+    """Rows of the covariance, which lies at the end."""
+
+
 class State:
     """The estimate after a sample: a snapshot, which later samples do not change. Of base_link, in SI units."""
 
-    __slots__ = ("_cov_size", "_leg_names", "_row", "_shape")
+    __slots__ = ("_data", "_layout")
 
-    def __init__(self, row: Array, leg_names: Sequence[str], shape: Shape, cov_size: int) -> None:
+    def __init__(self, data: bytearray | Array, layout: Layout) -> None:
         """Take a row of the core with the covariance behind it."""
-        self._row, self._leg_names, self._shape, self._cov_size = row, leg_names, shape, cov_size
+        self._data, self._layout = data, layout
+
+    @property
+    def _row(self) -> Array:
+        return np.frombuffer(self._data)
 
     @property
     def t(self) -> float:
@@ -107,7 +120,8 @@ class State:
     @property
     def cov(self) -> Array:
         """Covariance of the right-invariant error: rotation, velocity, position, biases (15, 15), then feet."""
-        return self._row[-self._cov_size * self._cov_size :].reshape(self._cov_size, self._cov_size)
+        size = self._layout.cov_size
+        return self._row[-size * size :].reshape(size, size)
 
     @property
     def predicted(self) -> tuple[Array, Array]:
@@ -117,7 +131,7 @@ class State:
     @property
     def health(self) -> HealthReport:
         """What is wrong, if anything: `str(state.health)` is `ok` or, say, `leg FR stale, gap 0.12 s`."""
-        return HealthReport(int(self._row[_HEALTH]), self._leg_names, float(self._row[_GAP]))
+        return HealthReport(int(self._row[_HEALTH]), self._layout.leg_names, float(self._row[_GAP]))
 
     @property
     def attention(self) -> Array | None:
@@ -125,7 +139,7 @@ class State:
 
         Of `gait-legs` how much each leg looked at each other (L, L).
         """
-        shape = self._shape
+        shape = self._layout.shape
         return self._row[shape.attention].reshape(shape.history, shape.tokens) if shape.history else None
 
     @property
@@ -134,9 +148,9 @@ class State:
 
         Only of `gait-legs`, and if attention was asked for at `load`; otherwise None.
         """
-        if not self._shape.legs:
+        if not self._layout.shape.legs:
             return None
-        outputs = self._row[self._shape.leg_outputs].reshape(-1, 6)
+        outputs = self._row[self._layout.shape.leg_outputs].reshape(-1, 6)
         return outputs[:, :3], np.exp(outputs[:, 3:])
 
     def __repr__(self) -> str:
