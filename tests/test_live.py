@@ -20,6 +20,7 @@ from gait import Estimator, Log, Robot, Trajectory, open_log
 from gait.cli import main
 from gait.errors import GaitError
 from gait.health import Health
+from gait.io.ros import messages
 from gait.io.ros.odometry import TWIST
 from gait.live import play
 from gait.live.go1 import Go1Source, size_of
@@ -227,7 +228,7 @@ def test_best_effort_publishers_are_heard(log: Log) -> None:
     topic = Topic(node._participant, "rt/imu_best_effort", idl.Imu)
     writer = DataWriter(node._participant, topic, qos=qos)
     until(lambda: reader.writers == 1, "the writer to be found")
-    writer.write(idl.Imu.of(play.encode_imu(5, np.ones(3), np.ones(3))))
+    writer.write(idl.Imu.of(messages.encode_imu(5, np.ones(3), np.ones(3))))
     node.wait(10.0)
     assert len(list(reader.take())) == 1
     node.close()

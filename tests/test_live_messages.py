@@ -8,6 +8,7 @@ import pytest
 
 from gait import Robot
 from gait.errors import GaitError
+from gait.io.ros import messages
 from gait.io.ros.definitions import IMU, JOINT_STATE
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader
 from gait.live import go1, play
@@ -75,7 +76,7 @@ def test_a_joint_message_is_read_with_whatever_it_has(store, frame: str, little:
         assert (layout.stamp(data), layout.texts["name"]) == (NS, names)
         assert found["q"].tolist() == message.position.tolist() and found["dq"].tolist() == message.velocity.tolist()
         assert found["tau"].tolist() == effort.tolist()
-        assert decoder.layout(data) is layout, "the layout of a shape is found once"
+        assert decoder.read(data)[1] is layout, "the layout of a shape is found once"
 
 
 @pytest.mark.parametrize("little", [True, False])
@@ -90,12 +91,12 @@ def test_messages_of_xcdr2_are_aligned_to_four(store, little: bool) -> None:  # 
 
 def test_what_a_played_log_sends_is_what_ros_would_send(store) -> None:  # type: ignore[no-untyped-def]
     gyro, accel = np.arange(3.0), np.arange(3.0) + 5.0
-    data = play.encode_imu(NS, gyro, accel)
+    data = messages.encode_imu(NS, gyro, accel)
     message = store.deserialize_cdr(data, "sensor_msgs/msg/Imu")
     assert bytes(store.serialize_cdr(message, "sensor_msgs/msg/Imu")) == data
     assert (message.angular_velocity.z, message.linear_acceleration.x, message.orientation_covariance[0]) == (2, 5, -1)
     for values in ((np.arange(3.0),), (np.arange(3.0), np.ones(3)), (np.arange(3.0), np.ones(3), np.zeros(3))):
-        data = play.encode_joints(NS, NAMES, *values)
+        data = messages.encode_joints(NS, NAMES, *values)
         message = store.deserialize_cdr(data, "sensor_msgs/msg/JointState")
         assert bytes(store.serialize_cdr(message, "sensor_msgs/msg/JointState")) == data
         assert message.name == list(NAMES) and len(message.velocity) == (3 if len(values) > 1 else 0)
@@ -127,19 +128,19 @@ def test_what_is_no_message_is_refused_in_a_sentence() -> None:
     pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
     from gait.live.sources import Topics
 
-    imu, robot = play.encode_imu(NS, np.zeros(3), np.zeros(3)), Robot.load("go1")
+    imu, robot = messages.encode_imu(NS, np.zeros(3), np.zeros(3)), Robot.load("go1")
 
     def refused(imu: bytes, joints: bytes, words: str) -> None:
         source = RosSource(Network(imu=imu, joints=joints), robot, Topics("imu", "joints"))  # type: ignore[arg-type]
         with pytest.raises(GaitError, match=words):
             source.poll(0.0)
 
-    good = play.encode_joints(NS, robot.joint_names, np.zeros(12), np.zeros(12))
+    good = messages.encode_joints(NS, robot.joint_names, np.zeros(12), np.zeros(12))
     refused(b"\x00\x03\x00\x00" + imu[4:], good, "cannot be read as sensor_msgs/msg/Imu: it is not in plain CDR")
     refused(imu[:-8], good, "cannot be read as sensor_msgs/msg/Imu: the message is too short")
     refused(imu + imu, good, "another version of sensor_msgs/msg/Imu")
-    refused(imu, play.encode_joints(NS, NAMES, np.zeros(2), np.zeros(2)), "3 names but 2 positions")
-    refused(imu, play.encode_joints(NS, robot.joint_names, np.zeros(12)), "joints has no velocities")
+    refused(imu, messages.encode_joints(NS, NAMES, np.zeros(2), np.zeros(2)), "3 names but 2 positions")
+    refused(imu, messages.encode_joints(NS, robot.joint_names, np.zeros(12)), "joints has no velocities")
 
 
 def test_topics_of_ros_have_another_name_in_dds() -> None:

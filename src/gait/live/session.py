@@ -14,8 +14,8 @@ import numpy as np
 
 from gait.estimator import Estimator, State
 from gait.io.ros.mcap_writer import McapRecorder
+from gait.io.ros.messages import TOPICS, encode_sample
 from gait.io.ros.odometry import Converter, Encoder
-from gait.io.ros.sensor_messages import InputRecorder
 from gait.live.dds import Writer
 from gait.live.monitor import Monitor, StatusLine
 from gait.live.pairing import NS, Arrival
@@ -55,11 +55,12 @@ class OdometrySink:
         """Take whatever there is to write to; names are those of the samples, which are recorded as well."""
         self._converter, self._encoder = converter, encoder
         self._odometry, self._transform, self._recorder = odometry, transform, recorder
-        self._inputs = None if recorder is None else InputRecorder(recorder, joint_names)
+        self._names = tuple(joint_names)
+        self._channels = {} if recorder is None else {role: recorder.channel(*topic) for role, topic in TOPICS.items()}
 
     def put(self, arrival: Arrival, state: State) -> None:
         """Send it, then record it."""
-        values = self._converter.of_state(state, arrival.sample.gyro)
+        values = self._converter.of(state, arrival.sample.gyro)
         odometry = self._encoder.odometry(arrival.ns, values)
         transform = self._encoder.transform(arrival.ns, values)
         if self._odometry is not None:
@@ -68,8 +69,8 @@ class OdometrySink:
             self._transform.write(transform)
         if self._recorder is not None:
             self._recorder.write_messages(arrival.ns, odometry, transform)
-        if self._inputs is not None:
-            self._inputs.write(arrival.ns, arrival.sample)
+            for role, message in encode_sample(arrival.ns, self._names, arrival.sample):
+                self._recorder.write_to(self._channels[role], arrival.ns, message)
 
     def close(self) -> None:
         """Complete the file."""

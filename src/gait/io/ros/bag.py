@@ -71,9 +71,9 @@ class Bag:
 
     def write(self, record: Record, path: Path, compress: bool = False) -> None:
         """Write MCAP with standard ROS 2 messages, as any ROS tool reads it; smaller without its index."""
-        from gait.io.ros.write_log import write_mcap
+        from gait.io.ros.mcap_writer import write_log
 
-        write_mcap(record, path, small=compress)
+        write_log(record, path, small=compress)
 
 
 def _written_by_gait(notes: Notes) -> dict[str, Any]:
