@@ -10,8 +10,8 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
+from gait.io.foreign import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
 from gait.io.guess import Guess, guess_field
-from gait.io.named_arrays import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
 from gait.io.reading import Notes, StreamInfo
 from gait.log.log import Log
 from gait.log.record import Record
@@ -58,7 +58,7 @@ class Hdf5:
             )
         if pieces and not given:
             notes.say("datasets guessed: " + ", ".join(f"{piece.where} for {piece.field}" for piece in pieces))
-        return log_of(pieces, options, notes, path, path.name)
+        return log_of(pieces, options, notes, path)
 
     def write(self, record: Record, path: Path) -> None:
         """Not written: `.npz` and `.mcap` hold the same."""

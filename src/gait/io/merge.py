@@ -9,7 +9,7 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
-from gait.io.alignment import Offset, clock_offset
+from gait.io.alignment import clock_offset
 from gait.io.reading import Notes
 from gait.io.signals import Signal, mend
 from gait.io.velocity import differentiate, rotation_rate, world_velocity
@@ -66,12 +66,6 @@ def merge(
     return Log(**given, robot=robot, source=source)
 
 
-def truth_offset(imu: Signal, truth: Signal, limit: float | None = None) -> Offset:
-    """Time offset of the ground truth against the gyro."""
-    rate = rotation_rate(truth.t, truth.arrays["quat_wb_wxyz"])
-    return clock_offset(imu.t, imu.arrays["gyro"], truth.t, rate, limit)
-
-
 def _prepare_truth(truth: Signal, imu: Signal, notes: Notes, align: bool) -> Signal:
     quat = truth.arrays["quat_wb_wxyz"]
     norm = np.linalg.norm(quat, axis=1)
@@ -90,7 +84,8 @@ def _prepare_truth(truth: Signal, imu: Signal, notes: Notes, align: bool) -> Sig
         notes.say(f"{truth.name}: {words}" if words else "")
     truth.arrays.pop("twist", None)
     if align:
-        offset = truth_offset(imu, truth)
+        rate = rotation_rate(truth.t, truth.arrays["quat_wb_wxyz"])
+        offset = clock_offset(imu.t, imu.arrays["gyro"], truth.t, rate)
         if not offset.sure:
             raise GaitError(
                 f"cannot align the clock of {truth.name}: it does not turn as the gyro does (correlation"

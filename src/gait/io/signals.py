@@ -9,7 +9,7 @@ import numpy as np
 from gait.arrays import AnyArray, Array
 from gait.io.reading import Notes
 from gait.log.fields import LOG_FIELDS
-from gait.log.record import interpolate
+from gait.log.record import interpolate, places
 
 RESET = 1.0
 """A clock that goes back by more than this (s) was reset; by less, messages came out of order."""
@@ -53,9 +53,7 @@ class Signal:
         """
         if self.same_stamps(t):
             return dict(self.arrays)
-        before = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
-        step = self.t[before + 1] - self.t[before]
-        part = np.clip((t - self.t[before]) / step, 0.0, 1.0)
+        before, part = places(self.t, t)
         axes = {field.name: field.axes for field in LOG_FIELDS}
         return {
             name: interpolate(array, before, part, axes.get(name, ()), hold=name in hold)

@@ -44,26 +44,19 @@ def differentiate(t: Array, values: Array, window: float = WINDOW) -> Array:
         for power in range(3):
             sums[power][rows] += (inside * scaled**power)[rows, None] * (flat[low + shift : high + shift] - flat[rows])
     # The parabola x0 + v t + a t^2 of least squares; two samples give a straight line, one gives nothing.
-    matrix = np.empty((n, 3, 3))
-    for i in range(3):
-        for j in range(3):
-            matrix[:, i, j] = moments[i + j]
-    matrix += 1e-12 * np.eye(3) * np.maximum(moments[4], 1.0)[:, None, None]
+    matrix = np.moveaxis(moments[np.add.outer(np.arange(3), np.arange(3))], 2, 0)  # (n, 3, 3)
+    matrix = matrix + 1e-12 * np.eye(3) * np.maximum(moments[4], 1.0)[:, None, None]
     solved = np.asarray(np.linalg.solve(matrix, np.moveaxis(sums, 0, 1)), dtype=np.float64)  # (n, 3, m)
     return np.asarray(solved[:, 1] / step).reshape(values.shape)
 
 
 def rotation_rate(t: Array, quat_wb_wxyz: Array) -> Array:
     """Angular rate (n, 3) in the body frame, rad/s, from rotations (n, 4)."""
-    start, end = quat_wb_wxyz[:-1], quat_wb_wxyz[1:]
     # R_start' R_end as a rotation vector.
-    inverse = start * np.array([1.0, -1.0, -1.0, -1.0])
-    w = inverse[:, 0] * end[:, 0] - np.einsum("ij,ij->i", inverse[:, 1:], end[:, 1:])
-    u = inverse[:, :1] * end[:, 1:] + end[:, :1] * inverse[:, 1:] + np.cross(inverse[:, 1:], end[:, 1:])
-    sign = np.where(w < 0.0, -1.0, 1.0)
+    step = quaternions.multiply(quaternions.inverse(quat_wb_wxyz[:-1]), quat_wb_wxyz[1:])
+    u = np.where(step[:, :1] < 0.0, -step[:, 1:], step[:, 1:])
     size = np.linalg.norm(u, axis=1)
-    angle = 2.0 * np.arctan2(size, np.abs(w))
-    turn = u * (sign * np.where(size > 1e-12, angle / np.maximum(size, 1e-12), 2.0))[:, None]
+    turn = u * np.where(size > 1e-12, quaternions.angle(step) / np.maximum(size, 1e-12), 2.0)[:, None]
     between = turn / np.diff(t)[:, None]
     rate: Array = np.empty((len(t), 3))
     rate[0], rate[-1] = between[0], between[-1]

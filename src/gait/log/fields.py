@@ -7,7 +7,6 @@ messages and `gait info` follow it.
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,19 +44,7 @@ class Field:
     role: str = ""
     """Which part of a log it belongs to: imu, joints, targets, truth or feet."""
     required: bool = False
-    truth: bool = False
-    """Ground truth, which no estimator sees."""
     dtype: str = "float64"
-
-    @property
-    def by_joint(self) -> bool:
-        """Whether a row has one number for each joint."""
-        return self.axes == ("joint",)
-
-    def size(self, joints: int, legs: int) -> int:
-        """Numbers in a row, for a robot with so many joints and legs."""
-        own = {"joint": joints, "leg": legs}
-        return math.prod(own[axis] if axis in own else len(AXES[axis]) for axis in self.axes)
 
     def columns(self, labels: Labels) -> list[str]:
         """The flat names of the field, such as `gyro.x` or `foot_vel_w.FR.z`, in memory order."""
@@ -82,21 +69,16 @@ LOG_FIELDS = (
     Field("tau", ("joint",), "N m", "joint torques", "joints"),
     Field("foot_force", ("leg",), "N", "force of the ground on the foot, along its normal", "feet"),
     Field("contact", ("leg",), "-", "true where the foot is on the ground", "feet", dtype="bool"),
-    Field("pos_w", ("xyz",), "m", "ground truth: position of the body in the world", "truth", truth=True),
-    Field("quat_wb_wxyz", ("wxyz",), "-", "ground truth: rotation from body to world", "truth", truth=True),
-    Field("vel_w", ("xyz",), "m/s", "ground truth: velocity of the body, world frame", "truth", truth=True),
-    Field("foot_vel_w", ("leg", "xyz"), "m/s", f"ground truth: {_SOLE}", "feet", truth=True),
+    Field("pos_w", ("xyz",), "m", "ground truth: position of the body in the world", "truth"),
+    Field("quat_wb_wxyz", ("wxyz",), "-", "ground truth: rotation from body to world", "truth"),
+    Field("vel_w", ("xyz",), "m/s", "ground truth: velocity of the body, world frame", "truth"),
+    Field("foot_vel_w", ("leg", "xyz"), "m/s", f"ground truth: {_SOLE}", "feet"),
 )
-
-
-def sensor_fields() -> tuple[Field, ...]:
-    """What an estimator sees of a Log beside the time, in the order of `Sample`; those that are required come first."""
-    return tuple(field for field in LOG_FIELDS[1:] if not field.truth)
 
 
 def joint_fields() -> tuple[Field, ...]:
     """The fields with one number for each joint."""
-    return tuple(field for field in LOG_FIELDS if field.by_joint)
+    return tuple(field for field in LOG_FIELDS if field.axes == ("joint",))
 
 
 def body_fields() -> tuple[Field, ...]:

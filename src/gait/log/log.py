@@ -17,7 +17,7 @@ from gait.arrays import AnyArray, Array, BoolArray
 from gait.errors import GaitError
 from gait.log.fields import AXES, LOG_FIELDS, Field, Labels, refuse_unknown
 from gait.log.imu_noise import ImuNoise
-from gait.log.record import Record, interpolate
+from gait.log.record import Record, interpolate, places
 from gait.log.sample import Sample
 from gait.log.trajectory import Trajectory
 
@@ -210,9 +210,8 @@ class Log(Record):
         if count < 2:
             raise GaitError(f"cannot resample {self.duration:g} s of data to {rate} Hz: give a higher rate")
         t = np.minimum(self.t[0] + np.arange(count) / rate, self.t[-1])
-        before = np.minimum(np.searchsorted(self.t, t + hair, side="right") - 1, len(self) - 2)
+        before, part = places(self.t, t, early=hair)
         step = self.t[before + 1] - self.t[before]
-        part = np.clip((t - self.t[before]) / step, 0.0, 1.0)
         part = np.where(np.abs(part - np.rint(part)) * step <= hair, np.rint(part), part)
 
         def sample(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
@@ -242,32 +241,26 @@ def _resolve_names(
     robot: str | Path | Robot, leg_names: Sequence[str] | None, joint_names: Sequence[str] | None
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Name, legs and joints of a robot; the robot may be unknown as long as both lists are given."""
-    legs: tuple[str, ...] = ()
-    joints: tuple[str, ...] = ()
     is_path = isinstance(robot, Path) or (isinstance(robot, str) and robot.endswith((".yaml", ".yml")))
-    if leg_names is not None and joint_names is not None and isinstance(robot, str | Path):
+    legs = None if leg_names is None else _names(leg_names, "leg_names")
+    joints = None if joint_names is None else _names(joint_names, "joint_names")
+    if legs is not None and joints is not None and isinstance(robot, str | Path):
         # The robot need not exist, and the path of its file is private.
-        name = Path(robot).stem if is_path else str(robot)
-    elif isinstance(robot, str) and not is_path:
-        name, legs, joints = _names_of(robot)
-    else:
-        from gait.robot import Robot
+        return Path(robot).stem if is_path else str(robot), legs, joints
+    from gait.robot import Robot
 
-        loaded = Robot.load(robot) if isinstance(robot, str | Path) else robot
-        name, legs, joints = loaded.name, loaded.leg_names, loaded.joint_names
-    return (
-        name,
-        legs if leg_names is None else _names(leg_names, "leg_names"),
-        joints if joint_names is None else _names(joint_names, "joint_names"),
-    )
+    if isinstance(robot, Robot):
+        loaded = robot
+    else:
+        loaded = Robot.load(robot) if is_path else _shipped(str(robot))
+    return loaded.name, loaded.leg_names if legs is None else legs, loaded.joint_names if joints is None else joints
 
 
 @lru_cache(maxsize=32)
-def _names_of(robot: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _shipped(robot: str) -> Robot:
     from gait.robot import Robot
 
-    loaded = Robot.load(robot)
-    return loaded.name, loaded.leg_names, loaded.joint_names
+    return Robot.load(robot)
 
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ class Record:
         keyword = inspect.Parameter.KEYWORD_ONLY
         own = [one for one in inspect.signature(cls.__init__).parameters.values() if one.kind == keyword]
         given = [
-            inspect.Parameter(field.name, keyword, default=keyword_default(field), annotation="ArrayLike")
+            inspect.Parameter(field.name, keyword, annotation="ArrayLike", **({} if field.required else {"default": None}))
             for field in cls.FIELDS
         ]
         cls.__signature__ = inspect.Signature([*given, *own])  # type: ignore[attr-defined]
@@ -128,9 +128,17 @@ class Record:
         self.__dict__.update(arrays, **metadata)
 
 
-def keyword_default(field: Field) -> Any:
-    """What a constructor takes where a field is not given."""
-    return inspect.Parameter.empty if field.required else None
+def places(t: Array, wanted: Array, early: float = 0.0) -> tuple[AnyArray, Array]:
+    """For each wanted stamp (m,) the sample before it, not the last, and how far it is on the way to the next, 0 to 1.
+
+    Args:
+        t: stamps of the samples (n,).
+        wanted: stamps (m,).
+        early: a sample that is later than a stamp by no more than this (s) counts as one before it.
+    """
+    before = np.clip(np.searchsorted(t, wanted + early, side="right") - 1, 0, len(t) - 2)
+    part: Array = np.clip((wanted - t[before]) / (t[before + 1] - t[before]), 0.0, 1.0)
+    return before, part
 
 
 def interpolate(array: AnyArray, before: AnyArray, part: Array, axes: tuple[str, ...], hold: bool = False) -> AnyArray:
