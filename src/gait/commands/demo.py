@@ -29,7 +29,7 @@ def run(options: DemoOptions) -> Outcome:
     """Run every method on the sample."""
     with share_bar(options.interactive) as progress:
         from gait.bench.walks import method_figures, walk_rows, walk_study, write_walk_report
-        from gait.log.log import Log
+        from gait.log import Log
         from gait.report.method_table import BRIEF, method_table
 
         found = walk_study({SAMPLE.stem: Log.load(SAMPLE)}, progress=progress)

@@ -44,7 +44,7 @@ def run(options: InfoOptions) -> Outcome:
             rows += self_check()
         return Outcome(rows, title="This installation", next="gait demo")
     from gait.io import read
-    from gait.log.log import Log
+    from gait.log import Log
     from gait.nets.model import SUFFIX, is_safetensors, load_model, model_names
 
     if str(options.path) in model_names() or options.path.suffix == SUFFIX or is_safetensors(options.path):
@@ -98,7 +98,7 @@ def _check_kinematics() -> list[Row]:
 
 def _check_estimator() -> list[Row]:
     from gait.estimator import Estimator
-    from gait.log.log import Log
+    from gait.log import Log
     from gait.metrics import velocity_rmse
 
     log = Log.load(SAMPLE)

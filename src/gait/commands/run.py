@@ -20,8 +20,7 @@ from gait.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from gait.estimator import Details, Estimator
-    from gait.log.log import Log
-    from gait.log.trajectory import Trajectory
+    from gait.log import Log, Trajectory
     from gait.report.rerun_view import View
     from gait.report.table import Table
     from gait.rows import Row

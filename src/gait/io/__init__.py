@@ -12,9 +12,7 @@ from gait.io.npz import Npz
 from gait.io.reading import Notes, Reading
 from gait.io.ros.bag import Bag
 from gait.io.tum import Tum
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions
 
 __all__ = [

@@ -14,13 +14,13 @@ from gait.errors import GaitError
 from gait.io import clock
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
+from gait.io.foreign import read_foreign
 from gait.io.format import build, header, in_order, parse_header
 from gait.io.reading import Notes
+from gait.log import Log, Record, Trajectory
 from gait.log.fields import AXES, Field, Labels, refuse_unknown
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
 from gait.read_options import ReadOptions
+from gait.robot import Robot
 
 _MARK = "# gait: "
 _TIME = ("t", "t_ns")
@@ -51,8 +51,6 @@ class Csv:
         start = _first(path, lines)
         if options.columns is None and not _is_foreign(lines, start):
             return in_order(_read(path, text, {}, "go1"), options)
-        from gait.io.foreign import read_foreign
-
         return read_foreign(path, lines, start, options, notes)
 
     def write(self, record: Record, path: Path) -> None:
@@ -187,8 +185,6 @@ def _guess(names: Sequence[str], robot: str, path: Path) -> tuple[type[Log] | ty
         )
     if not stems & {field.name for field in Log.FIELDS[1:] if field.required}:
         return Trajectory, {}
-    from gait.robot import Robot
-
     joints = [name.removeprefix("q.") for name in names if name.startswith("q.")]
     per_leg = (_legs(names, field) for field in Log.FIELDS if "leg" in field.axes)
     legs = next(filter(None, per_leg), None) or list(Robot.load(robot).leg_names)

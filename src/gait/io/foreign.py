@@ -19,8 +19,8 @@ from gait.io.reading import Notes
 from gait.io.signals import Signal
 from gait.io.text_numbers import parse
 from gait.io.velocity import rotation_rate
+from gait.log import Log
 from gait.log.fields import AXES, LOG_FIELDS, body_fields, joint_fields
-from gait.log.log import Log
 from gait.read_options import NONE, ReadOptions
 from gait.robot import Robot
 

@@ -10,10 +10,8 @@ from typing import Any, Protocol
 from gait.arrays import AnyArray
 from gait.errors import GaitError, located
 from gait.io.reading import Notes
+from gait.log import Log, Record, Trajectory
 from gait.log.fields import refuse_unknown
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
 from gait.read_options import ReadOptions
 
 VERSION = 1

@@ -13,8 +13,7 @@ from gait.errors import GaitError, need_extra
 from gait.io.foreign import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
 from gait.io.guess import Guess, guess_field
 from gait.io.reading import Notes, StreamInfo
-from gait.log.log import Log
-from gait.log.record import Record
+from gait.log import Log, Record
 from gait.read_options import NONE, ReadOptions
 
 MAGIC = b"\x89HDF\r\n\x1a\n"

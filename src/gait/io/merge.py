@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +13,9 @@ from gait.io.alignment import clock_offset
 from gait.io.reading import Notes
 from gait.io.signals import Signal, mend
 from gait.io.velocity import differentiate, rotation_rate, world_velocity
+from gait.log import MAX_GAP, Log
 from gait.log.fields import LOG_FIELDS
-from gait.log.log import MAX_GAP, Log
-
-if TYPE_CHECKING:
-    from gait.robot import Robot
+from gait.robot import Robot
 
 ENOUGH = 0.5
 """Targets and truth that cover less of a log than this are left out rather than the rest of the log."""

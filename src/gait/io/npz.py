@@ -13,9 +13,7 @@ from gait.io import clock
 from gait.io.atomic import atomic_path
 from gait.io.format import build, header, in_order, parse_header
 from gait.io.reading import Notes
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions
 
 

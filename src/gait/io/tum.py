@@ -10,8 +10,7 @@ from gait.errors import GaitError, located
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.reading import Notes
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.log import Record, Trajectory
 from gait.read_options import ReadOptions
 
 _COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")

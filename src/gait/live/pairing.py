@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gait.arrays import Array
-from gait.log.sample import Sample
+from gait.log import Sample
 
 NS = 1_000_000_000
 SAME = 1_000

@@ -21,8 +21,7 @@ from gait.errors import GaitError
 from gait.io.ros.messages import FIELDS, TOPICS, encode_sample, writer
 from gait.live.dds import Node, Writer
 from gait.live.go1 import PORT, SDK
-from gait.log.log import Log
-from gait.log.sample import Sample
+from gait.log import Log, Sample
 from gait.samples import SAMPLE
 
 NS = 1_000_000_000

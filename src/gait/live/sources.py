@@ -16,8 +16,7 @@ from gait.io.ros.layout import Layout
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader, has_target
 from gait.live.dds import Node, Reader
 from gait.live.pairing import NS, Arrival, Held, Pairing
-from gait.log.log import Log
-from gait.log.sample import Sample
+from gait.log import Log, Sample
 from gait.robot import Robot
 
 _MS = 1_000_000

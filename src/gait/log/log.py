@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,7 @@ from gait.log.imu_noise import ImuNoise
 from gait.log.record import Record, interpolate, places
 from gait.log.sample import Sample
 from gait.log.trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from gait.robot import Robot
+from gait.robot import Robot
 
 __all__ = ["MAX_GAP", "ImuNoise", "Log", "Trajectory"]
 
@@ -247,19 +245,12 @@ def _resolve_names(
     if legs is not None and joints is not None and isinstance(robot, str | Path):
         # The robot need not exist, and the path of its file is private.
         return Path(robot).stem if is_path else str(robot), legs, joints
-    from gait.robot import Robot
-
-    if isinstance(robot, Robot):
-        loaded = robot
-    else:
-        loaded = Robot.load(robot) if is_path else _shipped(str(robot))
+    loaded = robot if isinstance(robot, Robot) else Robot.load(robot) if is_path else _shipped(str(robot))
     return loaded.name, loaded.leg_names if legs is None else legs, loaded.joint_names if joints is None else joints
 
 
 @lru_cache(maxsize=32)
 def _shipped(robot: str) -> Robot:
-    from gait.robot import Robot
-
     return Robot.load(robot)
 
 

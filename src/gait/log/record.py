@@ -36,7 +36,9 @@ class Record:
         keyword = inspect.Parameter.KEYWORD_ONLY
         own = [one for one in inspect.signature(cls.__init__).parameters.values() if one.kind == keyword]
         given = [
-            inspect.Parameter(field.name, keyword, annotation="ArrayLike", **({} if field.required else {"default": None}))
+            inspect.Parameter(
+                field.name, keyword, annotation="ArrayLike", **({} if field.required else {"default": None})
+            )
             for field in cls.FIELDS
         ]
         cls.__signature__ = inspect.Signature([*given, *own])  # type: ignore[attr-defined]

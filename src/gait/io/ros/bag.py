@@ -11,15 +11,17 @@ from gait.arrays import Array
 from gait.errors import GaitError, located
 from gait.io import clock
 from gait.io.format import parse_header
+from gait.io.merge import merge
 from gait.io.reading import Notes, StreamInfo
 from gait.io.ros import containers
 from gait.io.ros.containers import Topic
-from gait.io.ros.decode import Decoded, decode
+from gait.io.ros.decode import Rows, decode
 from gait.io.ros.messages import roles_of
 from gait.io.ros.topics import choose
-from gait.log.log import Log
-from gait.log.record import Record
+from gait.io.signals import Signal
+from gait.log import Log, Record
 from gait.read_options import ReadOptions
+from gait.robot import Robot
 
 APART = 1.0
 """Stamps in headers that are further than this (s) from the times of recording are of another clock."""
@@ -37,8 +39,6 @@ class Bag:
 
     def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log:
         """Read a file, or a folder with a bag in it."""
-        from gait.robot import Robot
-
         topics = containers.scan(path, lambda kind: bool(roles_of(kind)), notes)
         ours = _written_by_gait(notes)
         robot = Robot.load(options.robot or ours.get("robot", "go1"))
@@ -54,20 +54,16 @@ class Bag:
             decoded[role] = decode(topic, role, names, options.joint_names, notes)
         if "targets" in decoded and not len(decoded["targets"].recorded):
             del decoded["targets"]
-        _set_clock(decoded, options, notes)
-        exact = decoded["feet"].signal.arrays.pop("t", None) if "feet" in decoded else None
-        stamps = decoded["feet"].signal.t if exact is not None else None
-        if "feet" in decoded and not decoded["feet"].signal.arrays:
-            del decoded["feet"]
+        signals = _on_clock(decoded, options, notes)
+        feet = signals.get("feet")
+        exact = None if feet is None else feet.arrays.pop("t", None)
+        if feet is not None and not feet.arrays:
+            del signals["feet"]
         asked = next((role for role in ("truth", "targets") if getattr(options, role) is not None), "")
-
-        from gait.io.merge import merge
-
-        signals = {role: one.signal for role, one in decoded.items()}
         source = str(ours.get("source") or path.name)
         with located(path):
             log = merge(signals, robot, notes, source, align=options.align_clock, keep=asked)
-        return log if exact is None or stamps is None else _with_time(log, stamps, exact)
+        return log if exact is None or feet is None else _with_time(log, feet.t, exact)
 
     def write(self, record: Record, path: Path, compress: bool = False) -> None:
         """Write MCAP with standard ROS 2 messages, as any ROS tool reads it; smaller without its index."""
@@ -97,13 +93,17 @@ def _stream(topic: Topic, roles: list[str]) -> StreamInfo:
     return StreamInfo(topic.name, topic.kind, len(stamps), 1.0 / step if step > 0.0 else float("nan"), ", ".join(roles))
 
 
-def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) -> None:
-    """Put stamps on every signal: those of the headers where all agree with the times of recording."""
-    bare = [one.signal.name for one in decoded.values() if one.header is None]
+def _on_clock(decoded: dict[str, Rows], options: ReadOptions, notes: Notes) -> dict[str, Signal]:
+    """Signals with stamps: those of the headers where all agree with the times of recording."""
+    # A clock that starts at zero has one stamp of zero; more are headers without stamps.
+    headers = {
+        role: rows.header
+        for role, rows in decoded.items()
+        if rows.header is not None and np.count_nonzero(rows.header == 0) <= 1
+    }
+    bare = [rows.name for role, rows in decoded.items() if role not in headers]
     shift = {
-        role: float(np.median(one.header - one.recorded)) / 1e9
-        for role, one in decoded.items()
-        if one.header is not None and len(one.recorded)
+        role: float(np.median(header - decoded[role].recorded)) / 1e9 for role, header in headers.items() if len(header)
     }
     if options.time == "header" and bare:
         raise GaitError(f"{bare[0]} has no stamps in its headers: give --time message, or leave --time out")
@@ -114,9 +114,6 @@ def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) 
         use = bool(shift) and spread < APART and (far < APART or not bare)
     else:
         use = options.time == "header"
-    for one in decoded.values():
-        stamps = one.header if use and one.header is not None else one.recorded
-        one.signal.t = clock.from_ns(stamps)
     if not use:
         why = (
             "" if options.time == "message" else " (the headers have none)" if not shift else " (the headers disagree)"
@@ -127,3 +124,7 @@ def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) 
         notes.say(f"time: stamps of the headers; {names} has none there, so when its messages were recorded")
     else:
         notes.say("time: stamps of the headers")
+    return {
+        role: Signal(rows.name, clock.from_ns(headers.get(role, rows.recorded) if use else rows.recorded), rows.arrays)
+        for role, rows in decoded.items()
+    }

@@ -20,9 +20,7 @@ from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, ODOMETRY, TRANSFORMS
 from gait.io.ros.layout import Given, MessageWriter, Paths
 from gait.io.ros.messages import FIELDS, NO_ORIENTATION
 from gait.io.ros.odometry import Converter, Encoder
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Record, Trajectory
 from gait.robot import Robot
 
 CHUNK = 256 * 1024

@@ -13,7 +13,7 @@ from gait.arrays import AnyArray, Array
 from gait.errors import located
 from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, ODOMETRY, known
 from gait.io.ros.layout import Layout, MessageWriter, Paths
-from gait.log.sample import Sample
+from gait.log import Sample
 
 UNITREE_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf"))
 """Motors 0 to 11 of every Unitree quadruped; its messages have room for 20."""

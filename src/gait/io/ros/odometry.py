@@ -9,7 +9,7 @@ from gait.arrays import Array
 from gait.estimator import State
 from gait.io.ros.definitions import ODOMETRY, TRANSFORMS
 from gait.io.ros.layout import MessageWriter
-from gait.log.trajectory import Trajectory
+from gait.log import Trajectory
 from gait.parameters import ProcessNoise
 from gait.robot import Robot
 
