@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gait.commands import Common, Outcome, quote, report_file
-from gait.commands.bars import share_bar
+from gait.commands import Common, Outcome, quote, report_file, share_bar
 from gait.samples import SAMPLE
 
 ROWS = ("velocity_rmse", "re_pos_5s", "re_rot_5s", "step")

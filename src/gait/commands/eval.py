@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, report_file
-from gait.commands.bars import share_bar
+from gait.commands import Common, Outcome, quote, report_file, share_bar
 from gait.errors import GaitError
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome
-from gait.commands.bars import STARTING, status
+from gait.commands import STARTING, Common, Outcome, status
 from gait.read_options import ReadOptions, given_words
 from gait.rows import Row
 from gait.samples import SAMPLE

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote
-from gait.commands.bars import STARTING, status
+from gait.commands import STARTING, Common, Outcome, quote, status
 from gait.errors import GaitError
 from gait.methods import DEFAULT
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote
-from gait.commands.bars import share_bar
+from gait.commands import Common, Outcome, quote, share_bar
 from gait.errors import GaitError
 from gait.methods import DEFAULT
 from gait.read_options import ReadOptions

@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
-from gait.commands import Common, Outcome, quote
-from gait.commands.bars import STARTING, count_bar, status
+from gait.commands import STARTING, Common, Outcome, count_bar, quote, status
 from gait.errors import GaitError
 from gait.rows import Row
 from gait.sim.plan import CollectConfig

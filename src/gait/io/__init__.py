@@ -6,10 +6,9 @@ from pathlib import Path
 
 from gait.errors import GaitError, os_errors
 from gait.io.csv import Csv, read_csv
-from gait.io.format import Format
+from gait.io.format import Format, Notes, Reading
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
-from gait.io.reading import Notes, Reading
 from gait.io.ros.bag import Bag
 from gait.io.tum import Tum
 from gait.log import Log, Record, Trajectory

@@ -15,8 +15,7 @@ from gait.io import clock
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.foreign import read_foreign
-from gait.io.format import build, header, in_order, parse_header
-from gait.io.reading import Notes
+from gait.io.format import Notes, build, header, in_order, parse_header
 from gait.log import Log, Record, Trajectory
 from gait.log.fields import AXES, Field, Labels, refuse_unknown
 from gait.read_options import ReadOptions

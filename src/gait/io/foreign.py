@@ -12,11 +12,10 @@ import yaml
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError, located, os_errors
+from gait.io.format import Notes
 from gait.io.guess import UNITS, Guess, guess_column
 from gait.io.joints import match_joints, meaning_of
-from gait.io.merge import merge
-from gait.io.reading import Notes
-from gait.io.signals import Signal
+from gait.io.signals import Signal, merge
 from gait.io.text_numbers import parse
 from gait.io.velocity import rotation_rate
 from gait.log import Log

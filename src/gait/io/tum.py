@@ -9,7 +9,7 @@ import numpy as np
 from gait.errors import GaitError, located
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
-from gait.io.reading import Notes
+from gait.io.format import Notes
 from gait.log import Record, Trajectory
 from gait.read_options import ReadOptions
 

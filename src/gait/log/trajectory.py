@@ -73,7 +73,7 @@ class Trajectory(Record):
     @staticmethod
     def from_tum(path: str | Path) -> Trajectory:
         """Read a TUM file. It has no velocity, so `vel_w` is the central difference of the positions."""
-        from gait.io.reading import Notes
+        from gait.io.format import Notes
         from gait.io.tum import Tum
         from gait.read_options import ReadOptions
 

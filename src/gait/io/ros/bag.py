@@ -10,15 +10,13 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError, located
 from gait.io import clock
-from gait.io.format import parse_header
-from gait.io.merge import merge
-from gait.io.reading import Notes, StreamInfo
+from gait.io.format import Notes, StreamInfo, parse_header
 from gait.io.ros import containers
 from gait.io.ros.containers import Topic
 from gait.io.ros.decode import Rows, decode
 from gait.io.ros.messages import roles_of
 from gait.io.ros.topics import choose
-from gait.io.signals import Signal
+from gait.io.signals import Signal, merge
 from gait.log import Log, Record
 from gait.read_options import ReadOptions
 from gait.robot import Robot

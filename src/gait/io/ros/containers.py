@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from gait.errors import GaitError, os_errors
-from gait.io.reading import Notes
+from gait.io.format import Notes
 
 MCAP, SQLITE, ROS1, ZSTD = b"\x89MCAP0\r\n", b"SQLite format 3\0", b"#ROSBAG V2.0\n", b"\x28\xb5\x2f\xfd"
 METADATA_NAME = "gait"

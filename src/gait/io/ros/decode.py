@@ -9,8 +9,8 @@ import numpy as np
 
 from gait.arrays import AnyArray
 from gait.errors import GaitError, located
+from gait.io.format import Notes
 from gait.io.joints import match_joints
-from gait.io.reading import Notes
 from gait.io.ros import definitions
 from gait.io.ros.containers import Topic
 from gait.io.ros.definitions import JOINT_STATE

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from gait.errors import GaitError
-from gait.io.reading import Notes
+from gait.io.format import Notes
 from gait.io.ros.containers import Topic
 from gait.io.ros.messages import is_unitree, roles_of, says_command, says_truth
 from gait.read_options import NONE, ReadOptions
