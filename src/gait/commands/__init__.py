@@ -90,14 +90,14 @@ def report_file(out: Path | None, verb: str) -> Path:
 
 
 @contextmanager
-def status(show: bool, words: str) -> Iterator[None]:
-    """A line for as long as it takes."""
+def starting(show: bool) -> Iterator[None]:
+    """A line for as long as it takes to load and to compile."""
     if not show:
         yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(words):
+    with Console(stderr=True).status(STARTING):
         yield
 
 
@@ -117,9 +117,9 @@ def _bar(show: bool, what: str, count: bool) -> Iterator[Callable[..., None]]:
 
 
 @contextmanager
-def share_bar(show: bool, first: str = STARTING) -> Iterator[Callable[[str, float], None]]:
+def share_bar(show: bool) -> Iterator[Callable[[str, float], None]]:
     """A bar that is told what is being done and the share that is done."""
-    with _bar(show, first, count=False) as update:
+    with _bar(show, STARTING, count=False) as update:
         yield lambda what, share: update(description=what, completed=share)
 
 

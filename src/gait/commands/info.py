@@ -10,7 +10,7 @@ from typing import Optional
 
 from tyro.conf import Positional
 
-from gait.commands import STARTING, Common, Outcome, status
+from gait.commands import Common, Outcome, starting
 from gait.read_options import ReadOptions, given_words
 from gait.rows import Row
 from gait.samples import SAMPLE
@@ -39,7 +39,7 @@ def run(options: InfoOptions) -> Outcome:
 
     if options.path is None:
         rows = describe.installation()
-        with status(options.interactive, STARTING):
+        with starting(options.interactive):
             rows += self_check()
         return Outcome(rows, title="This installation", next="gait demo")
     from gait.io import read

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import STARTING, Common, Outcome, quote, status
+from gait.commands import Common, Outcome, quote, starting
 from gait.errors import GaitError
 from gait.methods import DEFAULT
 
@@ -82,7 +82,7 @@ def run(options: LiveOptions) -> Outcome:
     if options.record is not None and options.record.suffix != ".mcap":
         raise GaitError(f"{options.record} does not end in .mcap: name the recording so")
     show, notes = options.interactive, list[str]()
-    with status(show, STARTING):
+    with starting(show):
         import time
 
         from gait.live.monitor import Monitor, StatusLine

@@ -52,9 +52,9 @@ def open_trajectory(path: str | Path) -> Trajectory:
     return read(path).trajectory
 
 
-def open_any(path: str | Path, options: ReadOptions | None = None) -> Log | Trajectory:
+def open_any(path: str | Path) -> Log | Trajectory:
     """Read whatever a file holds."""
-    return read(path, options).record
+    return read(path).record
 
 
 def read(path: str | Path, options: ReadOptions | None = None) -> Reading:

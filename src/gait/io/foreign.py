@@ -178,8 +178,7 @@ def _settle_quaternions(piece: Piece, truth: Signal, imu: Signal, notes: Notes) 
 
 
 def _likeness(one: Array, other: Array) -> float:
-    size = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(np.sum(one * other)) / size if size > 1e-12 else 0.0
+    return float(np.sum(one * other)) / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-12)
 
 
 def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOptions, notes: Notes) -> Log:

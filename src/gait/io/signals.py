@@ -51,10 +51,6 @@ class Signal:
         """The rows of an index or mask."""
         return Signal(self.name, self.t[rows], {name: array[rows] for name, array in self.arrays.items()})
 
-    def same_stamps(self, t: Array) -> bool:
-        """Whether its stamps are these."""
-        return len(self.t) == len(t) and bool((self.t == t).all())
-
     def at(self, t: Array, hold: tuple[str, ...] = ()) -> dict[str, AnyArray]:
         """The arrays at other stamps: straight between samples, along the arc for rotations.
 
@@ -62,7 +58,7 @@ class Signal:
             t: stamps within the span of the signal.
             hold: arrays that keep their value until the next sample, as commands and flags do.
         """
-        if self.same_stamps(t):
+        if np.array_equal(self.t, t):
             return dict(self.arrays)
         before, part = places(self.t, t)
         axes = {one.name: one.axes for one in LOG_FIELDS}
@@ -109,16 +105,13 @@ def _longest_run(signal: Signal, notes: Notes) -> Signal:
     breaks = np.flatnonzero((steps < -RESET) | (steps > LEAP)) + 1
     if not len(breaks):
         return signal
-    edges = [0, *breaks.tolist(), len(signal.t)]
-    lengths = np.diff(edges)
-    longest = int(np.argmax(lengths))
-    first, last = edges[longest], edges[longest + 1]
+    kept = max(np.split(np.arange(len(signal.t)), breaks), key=len)
     jump = steps[breaks[0] - 1]
     notes.say(
         f"{signal.name}: the clock was reset {len(breaks)} time{'s' * (len(breaks) > 1)} (first by {jump:+.3f} s);"
-        f" the longest part was kept, {last - first} of {len(signal.t)} samples"
+        f" the longest part was kept, {len(kept)} of {len(signal.t)} samples"
     )
-    return signal.pick(np.arange(first, last))
+    return signal.pick(kept)
 
 
 def merge(
@@ -153,13 +146,12 @@ def merge(
         ready["truth"] = _prepare_truth(ready["truth"], ready["imu"], notes, align)
 
     t = _rows(ready, notes, keep)
-    arrays: dict[str, AnyArray] = {"t": t}
-    for role in [role for role in ("imu", "joints", "targets", "truth", "feet") if role in ready]:
-        signal = ready[role]
-        _say_rates(role, signal, t, ready["imu"], notes)
-        arrays.update(signal.at(t, hold=("q_des",)))
-    given: dict[str, Any] = arrays
-    return Log(**given, robot=robot, source=source)
+    arrays: dict[str, Any] = {"t": t}
+    for role in ("imu", "joints", "targets", "truth", "feet"):
+        if role in ready:
+            _say_rates(role, ready[role], t, ready["imu"], notes)
+            arrays |= ready[role].at(t, hold=("q_des",))
+    return Log(**arrays, robot=robot, source=source)
 
 
 def _prepare_truth(truth: Signal, imu: Signal, notes: Notes, align: bool) -> Signal:
@@ -243,10 +235,9 @@ def _covered(t: Array, signal: Signal, slack: float = 0.0) -> AnyArray:
 
 
 def _within_gaps(t: Array, signal: Signal, longest: float) -> AnyArray:
-    before = np.clip(np.searchsorted(signal.t, t, side="right") - 1, 0, len(signal.t) - 2)
-    on_sample = signal.t[before] == t
+    before, part = places(signal.t, t)
     long = signal.t[before + 1] - signal.t[before] > longest
-    return np.asarray(long & ~on_sample & (t < signal.t[-1]))
+    return np.asarray(long & (part > 0.0) & (part < 1.0))
 
 
 def _say_gaps(truth: Signal, t: Array, notes: Notes) -> None:

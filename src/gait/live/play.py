@@ -103,8 +103,8 @@ class Go2Robot(FakeRobot):
 class Go1Robot(FakeRobot):
     """Packets of a Go1, with ticks of microseconds."""
 
-    def __init__(self, port: int = PORT, host: str = "127.0.0.1") -> None:
-        self._to = (host, port)
+    def __init__(self, port: int = PORT) -> None:
+        self._to = ("127.0.0.1", port)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def send(self, row: Sample, ns: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,13 +67,7 @@ class RosSource(SampleSource):
     """sensor_msgs/Imu and JointState from any ROS 2 machine in the network, paired by their stamps."""
 
     def __init__(
-        self,
-        node: Node,
-        robot: Robot,
-        topics: Topics,
-        joint_names: str | None = None,
-        stamps: str = "header",
-        clock: Callable[[], float] = time.monotonic,
+        self, node: Node, robot: Robot, topics: Topics, joint_names: str | None = None, stamps: str = "header"
     ) -> None:
         """Subscribe.
 
@@ -83,14 +77,13 @@ class RosSource(SampleSource):
             topics: where to listen.
             joint_names: which joint is which, as `match_joints` takes it.
             stamps: `header`, or `sent` for the time at which DDS sent a message.
-            clock: for tests.
         """
         from gait.live import idl
 
         self.name = f"{topics.imu} and {topics.joints} in domain {node.domain}"
         self.wants_targets = bool(topics.targets)
         self._node, self._robot, self._given = node, robot, joint_names
-        self._header, self._clock = stamps == "header", clock
+        self._header = stamps == "header"
         self._imu = node.reader(topics.imu, idl.Imu)
         self._joints = node.reader(topics.joints, idl.JointState)
         self._targets = node.reader(topics.targets, idl.JointState) if topics.targets else None
@@ -105,7 +98,7 @@ class RosSource(SampleSource):
         """Take what has come. Commands last: one that was sent before an IMU message is then there as well."""
         pairing = self._pairing
         self._node.wait(min(timeout, 0.002) if pairing.waiting else timeout)
-        now = self._clock()
+        now = time.monotonic()
         for data, sent in self._imu.take(BATCH):
             imu, layout = self._imu_fields.read(data)
             pairing.add_imu(self._stamp(layout, data, sent), imu["gyro"], imu["accel"], sent, now)
@@ -126,11 +119,8 @@ class RosSource(SampleSource):
     def status(self) -> str:
         """Topics without a word, and messages that could not be used."""
         words = _silent(self._imu, self._joints, self._targets)
-        if self._pairing.unpaired:
-            words.append(f"{self._pairing.unpaired} without joints")
-        if self._pairing.disordered:
-            words.append(f"{self._pairing.disordered} out of order")
-        return ", ".join(words)
+        counts = {"without joints": self._pairing.unpaired, "out of order": self._pairing.disordered}
+        return ", ".join([*words, *(f"{count} {what}" for what, count in counts.items() if count)])
 
     def _stamp(self, layout: Layout, data: bytes, sent: int) -> int:
         return (layout.stamp(data) if self._header else 0) or sent
@@ -180,14 +170,14 @@ class UnitreeSamples:
 class Go2Source(SampleSource):
     """rt/lowstate and rt/lowcmd of a Unitree Go2. Stamps are the times at which the robot sent the messages."""
 
-    def __init__(self, node: Node, robot: Robot, state: str = "rt/lowstate", command: str = "rt/lowcmd") -> None:
+    def __init__(self, node: Node, robot: Robot, command: str = "rt/lowcmd") -> None:
         """Subscribe; an empty `command` does without joint targets."""
         from gait.live import idl
 
-        self.name = f"{state} in domain {node.domain}"
+        self.name = f"rt/lowstate in domain {node.domain}"
         self.wants_targets = bool(command)
         self._node, self._samples = node, UnitreeSamples("unitree_go", robot)
-        self._state = node.reader(state, idl.LowState)
+        self._state = node.reader("rt/lowstate", idl.LowState)
         self._command = node.reader(command, idl.LowCmd) if command else None
         self._later: list[tuple[bytes, int]] = []
         """Commands that were sent after the last state."""

@@ -36,18 +36,13 @@ class Finding:
     """What was found, and what to do about it if it is wrong."""
 
 
-def check_log(log: Log, robot: Robot | None = None) -> list[Finding]:
-    """Compare a log with what a walking robot can do.
-
-    Args:
-        log: what to check.
-        robot: its own by default; checks that need joints are left out if gait has none of that name.
-    """
+def check_log(log: Log) -> list[Finding]:
+    """Compare a log with what a walking robot can do; without joints if gait has no robot of the log's name."""
     log = _thinned(log)
     found = [_gravity(log), _gyro(log)]
-    if robot is None:
-        with contextlib.suppress(GaitError):
-            robot = Robot.load(log.robot)
+    robot = None
+    with contextlib.suppress(GaitError):
+        robot = Robot.load(log.robot)
     if robot is not None:
         try:
             # An error of the gyro would be blamed on the legs as well.

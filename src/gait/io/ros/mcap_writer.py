@@ -108,7 +108,6 @@ def write_mcap(
     trajectory: Trajectory,
     robot: Robot,
     gyro: Array | None = None,
-    encoder: Encoder | None = None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> None:
     """Write a whole trajectory as odometry.
@@ -118,11 +117,10 @@ def write_mcap(
         trajectory: what to write.
         robot: whose IMU measured.
         gyro: for the turn rate (N, 3), in IMU axes.
-        encoder: for the names of the frames.
         progress: called with the share that is written.
     """
     rows = Converter(robot, rate=trajectory.rate or 500.0).of(trajectory, gyro)
-    with McapRecorder(path, encoder, robot=robot.name, method=trajectory.source) as recorder:
+    with McapRecorder(path, robot=robot.name, method=trajectory.source) as recorder:
         for i, (ns, values) in enumerate(zip(clock.to_ns(trajectory.t).tolist(), rows, strict=True)):
             recorder.write(ns, values)
             if i % 5000 == 0:

@@ -52,10 +52,10 @@ class Converter:
     at the rate of the samples.
     """
 
-    def __init__(self, robot: Robot, noise: ProcessNoise | None = None, rate: float = 500.0) -> None:
+    def __init__(self, robot: Robot, rate: float = 500.0) -> None:
         """Take the pose of the IMU from the robot."""
         self._rotation = lie.rotation_from_quat(robot.imu_quat_wxyz)
-        self._variance = (noise or ProcessNoise()).gyro ** 2 * rate
+        self._variance = ProcessNoise().gyro ** 2 * rate
 
     def of(self, state: State | Trajectory, gyro: Array | None = None) -> Array:
         """The numbers of a message (WIDTH,), or of each row (N, WIDTH); without a gyro the turn rate is zero."""
