@@ -13,21 +13,18 @@ import yaml
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError, located, os_errors
 from gait.io.format import Notes
-from gait.io.guess import UNITS, Guess, guess_column
+from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column
 from gait.io.joints import match_joints, meaning_of
 from gait.io.signals import Signal, merge
 from gait.io.text_numbers import parse
 from gait.io.velocity import rotation_rate
 from gait.log import Log
-from gait.log.fields import AXES, LOG_FIELDS, body_fields, joint_fields
+from gait.log.fields import AXES
 from gait.read_options import NONE, ReadOptions
 from gait.robot import Robot
 
-PER_JOINT = tuple(field.name for field in joint_fields())
-AXES_OF = {field.name: AXES[field.axes[0]] for field in body_fields()}
-"""Names of the components of each field that is no joint field."""
-ROLE = {field.name: field.role for field in (*body_fields(), *joint_fields())}
-_NEEDED = [field.name for field in LOG_FIELDS if field.required and field.name not in ("t", "dq")]
+ROLE = {field.name: field.role for field in Log.FIELDS if field.name in (*AXES_OF, *PER_JOINT)}
+_NEEDED = [field.name for field in Log.FIELDS if field.required and field.name not in ("t", "dq")]
 """Without velocities, those of the joints come from their angles."""
 _XYZW = [3, 0, 1, 2]
 
@@ -77,7 +74,7 @@ def _mapped(path: Path, theirs: str, text: str) -> Guess:
     """What a line of a map says: a field, its part, and a unit."""
     ours, _, unit = text.strip().partition(" ")
     field, _, part = ours.partition(".")
-    if field not in ("t_ns", *(field.name for field in LOG_FIELDS)):
+    if field not in ("t_ns", *(field.name for field in Log.FIELDS)):
         raise GaitError(f"{path} maps {theirs} to '{ours}', which is no field of a Log: see docs/log.md for those")
     if unit and unit.strip().lower() not in UNITS:
         raise GaitError(f"{path} gives {theirs} the unit '{unit}': choose one of {', '.join(UNITS)}, or leave it out")

@@ -10,9 +10,9 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
-from gait.io.foreign import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
+from gait.io.foreign import ROLE, Piece, log_of, read_map, seconds
 from gait.io.format import Notes, StreamInfo
-from gait.io.guess import Guess, guess_field
+from gait.io.guess import AXES_OF, PER_JOINT, Guess, guess_field
 from gait.log import Log, Record
 from gait.read_options import NONE, ReadOptions
 

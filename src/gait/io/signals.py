@@ -14,7 +14,6 @@ from gait.io.alignment import clock_offset
 from gait.io.format import Notes
 from gait.io.velocity import differentiate, rotation_rate, world_velocity
 from gait.log import MAX_GAP, Log
-from gait.log.fields import LOG_FIELDS
 from gait.log.record import interpolate, places
 from gait.robot import Robot
 
@@ -61,7 +60,7 @@ class Signal:
         if np.array_equal(self.t, t):
             return dict(self.arrays)
         before, part = places(self.t, t)
-        axes = {one.name: one.axes for one in LOG_FIELDS}
+        axes = {one.name: one.axes for one in Log.FIELDS}
         return {
             name: interpolate(array, before, part, axes.get(name, ()), hold=name in hold)
             for name, array in self.arrays.items()
@@ -129,7 +128,7 @@ def merge(
         align: estimate the time offset of the ground truth from the angular rates, and remove it.
         keep: a signal that the user asked for, which is therefore kept however little of the log it covers.
     """
-    feet = tuple(one.name for one in LOG_FIELDS if one.role == "feet")
+    feet = tuple(one.name for one in Log.FIELDS if one.role == "feet")
     optional = {"joints": ("dq", "tau"), "truth": ("vel_w", "twist"), "feet": feet}
     ready = {role: mend(signal, notes, optional.get(role, ())) for role, signal in signals.items()}
     for role, signal in ready.items():

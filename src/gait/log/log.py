@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gait import quaternions
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.errors import GaitError
-from gait.log.fields import AXES, LOG_FIELDS, Field, Labels, refuse_unknown
+from gait.log.fields import AXES, Labels, column, refuse_unknown
 from gait.log.imu_noise import ImuNoise
 from gait.log.record import Record, interpolate, places
 from gait.log.sample import Sample
@@ -24,6 +24,8 @@ from gait.robot import Robot
 
 __all__ = ["MAX_GAP", "ImuNoise", "Log", "Trajectory"]
 
+_AT_REST = "in its axes: +9.81 on z at rest"
+_SOLE = "velocity of the lowest material point of the foot, world frame; zero if it rolls without slipping"
 _NAME = re.compile(r'[^\s,"#]+')
 
 MAX_GAP = 0.1
@@ -33,31 +35,30 @@ MOST_ROWS = 100_000_000
 """Resampling to more rows is refused: it would be two days at 500 Hz and tens of gigabytes, so the rate is a slip."""
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False, kw_only=True)
 class Log(Record):
     """Sensor samples of one robot on one clock. Arrays are read-only; every method returns a new Log.
 
     Rows are time; joints and legs are in the order of `joint_names` and `leg_names`. SI units, x forward, y left,
-    z up. `gait.log.fields` and `docs/log.md` say what each field is. A field that was not given is None.
+    z up. `Log.FIELDS` and `docs/log.md` say what each field is. A field that was not given is None.
     """
 
     KIND: ClassVar[str] = "Log"
-    FIELDS: ClassVar[tuple[Field, ...]] = LOG_FIELDS
     METADATA: ClassVar[tuple[str, ...]] = ("robot", "leg_names", "joint_names", "source")
     LEAST_ROWS: ClassVar[int] = 2
 
-    gyro: Array
-    accel: Array
-    q: Array
-    dq: Array
-    q_des: Array | None
-    tau: Array | None
-    foot_force: Array | None
-    contact: BoolArray | None
-    pos_w: Array | None
-    quat_wb_wxyz: Array | None
-    vel_w: Array | None
-    foot_vel_w: Array | None
+    gyro: Array = column(("xyz",), "rad/s", "angular rate, in the axes of the IMU", "imu", required=True)
+    accel: Array = column(("xyz",), "m/s^2", f"specific force at the IMU, {_AT_REST}", "imu", required=True)
+    q: Array = column(("joint",), "rad", "joint angles", "joints", required=True)
+    dq: Array = column(("joint",), "rad/s", "joint velocities", "joints", required=True)
+    q_des: Array | None = column(("joint",), "rad", "joint angles the controller asks for", "targets")
+    tau: Array | None = column(("joint",), "N m", "joint torques", "joints")
+    foot_force: Array | None = column(("leg",), "N", "force of the ground on the foot, along its normal", "feet")
+    contact: BoolArray | None = column(("leg",), "-", "true where the foot is on the ground", "feet", dtype="bool")
+    pos_w: Array | None = column(("xyz",), "m", "ground truth: position of the body in the world", "truth")
+    quat_wb_wxyz: Array | None = column(("wxyz",), "-", "ground truth: rotation from body to world", "truth")
+    vel_w: Array | None = column(("xyz",), "m/s", "ground truth: velocity of the body, world frame", "truth")
+    foot_vel_w: Array | None = column(("leg", "xyz"), "m/s", f"ground truth: {_SOLE}", "feet")
     robot: str
     leg_names: tuple[str, ...]
     joint_names: tuple[str, ...]
@@ -80,7 +81,7 @@ class Log(Record):
             leg_names: names along the leg axis; the robot's own by default.
             joint_names: names along the joint axis; the robot's own by default.
             source: where the data comes from, in words.
-            arrays: the fields of `gait.log.fields.LOG_FIELDS`, rows first: `t`, `gyro`, `accel`, `q` and `dq` are
+            arrays: the fields of `Log.FIELDS`, rows first: `t`, `gyro`, `accel`, `q` and `dq` are
                 needed. Quaternions are scaled to length 1 if within 1e-3 of it. A name that is no field is refused.
         """
         name, legs, joints = _resolve_names(robot, leg_names, joint_names)

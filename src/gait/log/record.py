@@ -13,9 +13,10 @@ import numpy as np
 from gait import quaternions
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
-from gait.log.fields import AXES, Field, Labels, check_field, check_time, refuse_unknown
+from gait.log.fields import AXES, Field, Labels, check_field, check_time, fields_of, refuse_unknown
 
 Self = TypeVar("Self", bound="Record")
+TIME = Field("t", (), "s", "time stamp, strictly increasing", required=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -25,6 +26,7 @@ class Record:
     KIND: ClassVar[str]
     """What it is called in messages and in files."""
     FIELDS: ClassVar[tuple[Field, ...]]
+    """The arrays, those that are not there too; the first is `t`."""
     METADATA: ClassVar[tuple[str, ...]]
     """Attributes beside the arrays; all are text or tuples of text."""
     LEAST_ROWS: ClassVar[int]
@@ -32,7 +34,8 @@ class Record:
     t: Array
 
     def __init_subclass__(cls) -> None:
-        """Let `help` show every field that the constructor takes."""
+        """Collect the fields, and let `help` show every one that the constructor takes."""
+        cls.FIELDS = (TIME, *fields_of(cls))
         keyword = inspect.Parameter.KEYWORD_ONLY
         own = [one for one in inspect.signature(cls.__init__).parameters.values() if one.kind == keyword]
         given = [
