@@ -65,7 +65,9 @@ def self_check() -> list[Row]:
     rows: list[Row] = []
     wrong: list[str] = []
     try:
-        rows += _runtime()
+        from gait.binding import core_path
+
+        rows.append(Row("core", core_path().stem.removeprefix("_core_"), "-"))
         for check, limit in (_check_kinematics, 1e-9), (_check_estimator, CHECK_RMSE):
             row, *more = check()
             rows += [row, *more]
@@ -75,13 +77,6 @@ def self_check() -> list[Row]:
     except Exception as error:
         wrong.append(f"{type(error).__name__}: {error}")
     return [*rows, Row("self_check", f"failed: {'; '.join(wrong)}" if wrong else "ok", "-")]
-
-
-def _runtime() -> list[Row]:
-    """Which build of the core runs the estimator."""
-    from gait.binding import core_path
-
-    return [Row("core", core_path().stem.removeprefix("_core_"), "-")]
 
 
 def _check_kinematics() -> list[Row]:

@@ -15,9 +15,9 @@ from gait.errors import GaitError, located, os_errors
 from gait.io.format import Notes
 from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column
 from gait.io.joints import match_joints, meaning_of
+from gait.io.motion import rotation_rate
 from gait.io.signals import Signal, merge
 from gait.io.text_numbers import parse
-from gait.io.velocity import rotation_rate
 from gait.log import Log
 from gait.log.fields import AXES
 from gait.read_options import NONE, ReadOptions

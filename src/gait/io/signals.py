@@ -10,9 +10,8 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
-from gait.io.alignment import clock_offset
 from gait.io.format import Notes
-from gait.io.velocity import differentiate, rotation_rate, world_velocity
+from gait.io.motion import clock_offset, differentiate, rotation_rate, world_velocity
 from gait.log import MAX_GAP, Log
 from gait.log.record import interpolate, places
 from gait.robot import Robot

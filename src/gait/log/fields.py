@@ -120,17 +120,17 @@ def _as_array(value: object, name: str, dtype: str, what: str) -> AnyArray:
     if raw.dtype.kind not in "fiub":
         raise GaitError(f"{what} field {name} must be an array of numbers, not of {raw.dtype}: convert it first")
     if dtype == "float64":
-        return np.ascontiguousarray(raw, dtype=np.float64) if raw.ndim else raw.astype(np.float64)
+        return np.asarray(raw, dtype=np.float64, order="C")
     # Flags may arrive as numbers; a value that the type cannot hold must not be cut off silently.
     with np.errstate(invalid="ignore"):
-        exact = raw.astype(dtype)
+        exact = raw.astype(dtype, order="C")
     differs = np.atleast_1d(exact != raw)
     if differs.any():
         row = int(np.argwhere(differs)[0][0])
         kind = "true or false" if dtype == "bool" else "whole numbers from 0"
         bad = np.atleast_1d(raw)[row].tolist()
         raise GaitError(f"{what} field {name} must be {kind}, but row {row} has {bad}: convert it first")
-    return np.ascontiguousarray(exact) if exact.ndim else exact
+    return exact
 
 
 def _shape_hint(field: Field, got: tuple[int, ...], want: tuple[int, ...]) -> str:
