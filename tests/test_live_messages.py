@@ -154,10 +154,11 @@ def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
     needs.package("cyclonedds")
     from gait.live import idl
 
+    state, order = (idl.raw(f"unitree_go/msg/{name}").__idl__ for name in ("LowState", "LowCmd"))
     row, samples = sample(), UnitreeSamples("unitree_go", Robot.load("go2"))
     data = play.encode_state("unitree_go", row, 77)
-    message = idl.LowState.__idl__.deserialize(data)
-    assert idl.LowState.__idl__.serialize(message, use_version_2=False) == data, "every byte has its place"
+    message = state.deserialize(data)
+    assert state.serialize(message, use_version_2=False) == data, "every byte has its place"
     assert message.imu_state.gyroscope == pytest.approx(row.gyro) and message.motor_state[11].tau_est == row.tau[11]
     for i, motor in enumerate(message.motor_state):
         motor.mode, motor.temperature, motor.lost, motor.ddq, motor.q_raw = 255, 254, 2**32 - 1, 1e9, 1e9
@@ -165,16 +166,16 @@ def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
         motor.q += 1.0 if i == 3 else 0.0
     assert message.tick == 77
     message.tick, message.imu_state.rpy = 78, [9.0, 9.0, 9.0]
-    found = samples.state(idl.LowState.__idl__.serialize(message, use_version_2=False))
+    found = samples.state(state.serialize(message, use_version_2=False))
     assert np.allclose(found["q"], row.q + (np.arange(12) == 3)) and np.array_equal(found["dq"], row.dq)
     assert np.array_equal(found["tau"], row.tau) and np.array_equal(found["gyro"], row.gyro)
     assert np.array_equal(found["accel"], row.accel) and found["tick"] == 78
 
     data = play.encode_command("unitree_go", row.q_des)
-    command = idl.LowCmd.__idl__.deserialize(data)
-    assert idl.LowCmd.__idl__.serialize(command, use_version_2=False) == data
+    command = order.deserialize(data)
+    assert order.serialize(command, use_version_2=False) == data
     command.motor_cmd[5].q, command.motor_cmd[6].kp, command.motor_cmd[6].mode = 2.146e9, 60.0, 10
-    found_targets = samples.target(idl.LowCmd.__idl__.serialize(command, use_version_2=False))
+    found_targets = samples.target(order.serialize(command, use_version_2=False))
     assert np.isnan(found_targets[5]) and np.array_equal(np.delete(found_targets, 5), np.delete(row.q_des, 5))
 
 
@@ -194,6 +195,12 @@ def test_the_structs_of_a_go1_have_the_places_that_its_header_gives() -> None:
         assert np.array_equal(found[name], getattr(row, name)), name
     assert np.array_equal(samples.target(play.encode_command(go1.SDK, row.q_des)), row.q_des)
     assert np.isnan(samples.target(play.encode_command(go1.SDK, np.full(12, 2.146e9)))).all()
+    state, second = samples.state(data), 1_000_000_000
+    assert samples.sample(state, 0, 0).q_des is None, "before the first command"
+    samples.command(0, play.encode_command(go1.SDK, row.q_des))
+    assert samples.sample(state, 0, None).q_des is None
+    assert np.array_equal(samples.sample(state, 0, second // 10).q_des, row.q_des)
+    assert np.isnan(samples.sample(state, 0, second).q_des).all(), "a command does not hold for ever"
 
 
 def test_motors_are_matched_to_joints_by_name() -> None:

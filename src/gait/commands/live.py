@@ -171,6 +171,7 @@ def _sinks(
     options: LiveOptions, node: Node | None, estimator: Estimator, source: str
 ) -> tuple[OdometrySink, list[Sink]]:
     """Where states go; the odometry first, since a control loop waits for it."""
+    from gait.io.ros.definitions import ODOMETRY, TRANSFORMS
     from gait.io.ros.mcap_writer import McapRecorder
     from gait.io.ros.odometry import Converter, Encoder
     from gait.live.session import OdometrySink, ViewSink
@@ -183,13 +184,10 @@ def _sinks(
         from gait.report.rerun_view import View
 
         views = [ViewSink(View(robot, options.view[0] if options.view else None))]
-    if node is not None:
-        from gait.live import idl
-
-        if options.odom != NONE:
-            odometry = node.writer(dds_name(options.odom), idl.Odometry, 10)
-        if options.tf != NONE:
-            transform = node.writer(dds_name(options.tf), idl.TFMessage, 100)
+    if node is not None and options.odom != NONE:
+        odometry = node.writer(dds_name(options.odom), ODOMETRY, 10)
+    if node is not None and options.tf != NONE:
+        transform = node.writer(dds_name(options.tf), TRANSFORMS, 100)
     if options.record is not None:
         recorder = McapRecorder(options.record, encoder, robot=robot.name, method=estimator.method, source=source)
     sink = OdometrySink(Converter(robot), encoder, odometry, transform, recorder, robot.joint_names)

@@ -45,23 +45,6 @@ class Arrival(NamedTuple):
     """A regular count of the robot, where stamps are not: it shows what is missing."""
 
 
-class Held:
-    """The last joint targets, for as long as they count."""
-
-    def __init__(self) -> None:
-        self._ns, self._q_des = 0, np.empty(0)
-
-    def set(self, ns: int, q_des: Array) -> None:
-        """A command."""
-        self._ns, self._q_des = ns, q_des
-
-    def at(self, ns: int) -> Array | None:
-        """What holds at a time: None before the first command, nan after the last."""
-        if not len(self._q_des):
-            return None
-        return self._q_des if ns - self._ns <= HOLD * NS else np.full_like(self._q_des, np.nan)
-
-
 class _Joints(NamedTuple):
     ns: int
     values: Array

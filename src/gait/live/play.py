@@ -71,10 +71,8 @@ class RosRobot(FakeRobot):
     """Topics of a ROS 2 robot: IMU, joint states, and a JointState of targets."""
 
     def __init__(self, node: Node, names: Sequence[str]) -> None:
-        from gait.live import idl
-
         self._names = names
-        self._topics = {role: node.writer(f"rt{topic}", idl.raw(kind), 50) for role, (topic, kind) in TOPICS.items()}
+        self._topics = {role: node.writer(f"rt{topic}", kind, 50) for role, (topic, kind) in TOPICS.items()}
         self.writers = [self._topics["imu"], self._topics["joints"]]
 
     def send(self, row: Sample, ns: int) -> None:
@@ -87,10 +85,8 @@ class Go2Robot(FakeRobot):
     """Topics of a Go2, with ticks of milliseconds; their stamps are the times at which they are sent."""
 
     def __init__(self, node: Node) -> None:
-        from gait.live import idl
-
-        self._command = node.writer("rt/lowcmd", idl.LowCmd, 50)
-        self._state = node.writer("rt/lowstate", idl.LowState, 50)
+        self._command = node.writer("rt/lowcmd", "unitree_go/msg/LowCmd", 50)
+        self._state = node.writer("rt/lowstate", "unitree_go/msg/LowState", 50)
         self.writers = [self._state]
 
     def send(self, row: Sample, ns: int) -> None:

@@ -15,7 +15,7 @@ from gait.io.ros.definitions import IMU, JOINT_STATE
 from gait.io.ros.layout import Layout
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader, has_target
 from gait.live.dds import Node, Reader
-from gait.live.pairing import NS, Arrival, Held, Pairing
+from gait.live.pairing import HOLD, NS, Arrival, Pairing
 from gait.log import Log, Sample
 from gait.robot import Robot
 
@@ -78,15 +78,13 @@ class RosSource(SampleSource):
             joint_names: which joint is which, as `match_joints` takes it.
             stamps: `header`, or `sent` for the time at which DDS sent a message.
         """
-        from gait.live import idl
-
         self.name = f"{topics.imu} and {topics.joints} in domain {node.domain}"
         self.wants_targets = bool(topics.targets)
         self._node, self._robot, self._given = node, robot, joint_names
         self._header = stamps == "header"
-        self._imu = node.reader(topics.imu, idl.Imu)
-        self._joints = node.reader(topics.joints, idl.JointState)
-        self._targets = node.reader(topics.targets, idl.JointState) if topics.targets else None
+        self._imu = node.reader(topics.imu, IMU)
+        self._joints = node.reader(topics.joints, JOINT_STATE)
+        self._targets = node.reader(topics.targets, JOINT_STATE) if topics.targets else None
         self._pairing = Pairing(robot.num_joints, commands=bool(topics.targets))
         self._imu_fields = FieldReader(IMU, "imu")
         self._joint_fields, self._target_fields = (FieldReader(JOINT_STATE, role) for role in ("joints", "targets"))
@@ -145,7 +143,7 @@ class UnitreeSamples:
         self._states = FieldReader(f"{package}/msg/LowState", "imu", "joints", "clock", packed=packed)
         self._commands = FieldReader(f"{package}/msg/LowCmd", "targets", packed=packed)
         self._order = unitree_order(robot)
-        self._targets = Held()
+        self._command: tuple[int, AnyArray] | None = None
 
     def state(self, data: bytes) -> dict[str, AnyArray]:
         """The fields of a LowState, and its tick."""
@@ -159,11 +157,17 @@ class UnitreeSamples:
 
     def command(self, ns: int, data: bytes) -> None:
         """A LowCmd, which holds until the next."""
-        self._targets.set(ns, self.target(data))
+        self._command = ns, self.target(data)
 
     def sample(self, state: dict[str, AnyArray], ns: int, targets_ns: int | None) -> Sample:
-        """A sample with a stamp, and with the targets that hold at another one, if any are wanted."""
-        q_des = None if targets_ns is None else self._targets.at(targets_ns)
+        """A sample with a stamp, and with the targets at another one, if any are wanted.
+
+        There are none before the first command, and nan once the last is too old.
+        """
+        q_des = None
+        if targets_ns is not None and self._command is not None:
+            sent, q_des = self._command
+            q_des = q_des if targets_ns - sent <= HOLD * NS else np.full_like(q_des, np.nan)
         return Sample(ns / NS, state["gyro"], state["accel"], state["q"], state["dq"], q_des, state["tau"])
 
 
@@ -172,13 +176,11 @@ class Go2Source(SampleSource):
 
     def __init__(self, node: Node, robot: Robot, command: str = "rt/lowcmd") -> None:
         """Subscribe; an empty `command` does without joint targets."""
-        from gait.live import idl
-
         self.name = f"rt/lowstate in domain {node.domain}"
         self.wants_targets = bool(command)
         self._node, self._samples = node, UnitreeSamples("unitree_go", robot)
-        self._state = node.reader("rt/lowstate", idl.LowState)
-        self._command = node.reader(command, idl.LowCmd) if command else None
+        self._state = node.reader("rt/lowstate", "unitree_go/msg/LowState")
+        self._command = node.reader(command, "unitree_go/msg/LowCmd") if command else None
         self._later: list[tuple[bytes, int]] = []
         """Commands that were sent after the last state."""
 
