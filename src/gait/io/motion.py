@@ -16,12 +16,13 @@ LEAST = 5
 MOST = 200
 """Samples to either side at the most, whatever the stamps say."""
 RATE = 500.0
-"""Of the comparison, Hz."""
+"""At which angular rates are compared, Hz."""
 SURE = 0.8
 """Least correlation at which an offset is accepted."""
 OVERLAP = 0.5
 """Of the shorter signal, the part that must meet the other: slow motions look alike over short stretches."""
-_LEAST = 2.0
+SPAN = 2.0
+"""Shorter signals (s) tell no offset."""
 
 
 def differentiate(t: Array, values: Array, window: float = WINDOW) -> Array:
@@ -118,7 +119,7 @@ def clock_offset(t: Array, rate: Array, other_t: Array, other_rate: Array, limit
         other_rate: its angular rate (m, 3).
         limit: greatest offset to look for, s; any by default.
     """
-    if min(t[-1] - t[0], other_t[-1] - other_t[0]) < _LEAST:
+    if min(t[-1] - t[0], other_t[-1] - other_t[0]) < SPAN:
         return Offset(0.0, 0.0)
     one, other = (_even(*pair) for pair in ((t, rate), (other_t, other_rate)))
     size = 1 << (len(one) + len(other) - 1).bit_length()
