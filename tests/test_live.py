@@ -20,6 +20,8 @@ from gait import Estimator, Log, Robot, Trajectory, open_log
 from gait.cli import main
 from gait.errors import GaitError
 from gait.health import Health
+from gait.io.ros import messages
+from gait.io.ros.definitions import IMU, ODOMETRY, TRANSFORMS
 from gait.io.ros.odometry import TWIST
 from gait.live import play
 from gait.live.go1 import Go1Source, size_of
@@ -75,7 +77,6 @@ class Story:
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     """A publisher plays 2 s; another is killed in the middle of a walk; a third goes on; then Ctrl-C."""
     needs.package("cyclonedds")
-    from gait.live import idl
     from gait.live.dds import Node
 
     folder = tmp_path_factory.mktemp("live")
@@ -87,7 +88,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
             [*command, "--record", record, "--every", "0.1", "--json"], stdout=subprocess.PIPE, stderr=file, text=True
         )
         node = Node(DOMAIN, "lo")
-        odometry, transforms = node.reader("rt/odom", idl.Odometry), node.reader("rt/tf", idl.TFMessage)
+        odometry, transforms = node.reader("rt/odom", ODOMETRY), node.reader("rt/tf", TRANSFORMS)
         publishers: list[subprocess.Popen[bytes]] = []
         found = Story(-1, {}, "", record)
 
@@ -222,12 +223,12 @@ def test_best_effort_publishers_are_heard(log: Log) -> None:
     from gait.live.dds import Node
 
     node = Node(DOMAIN, "lo")
-    reader = node.reader("rt/imu_best_effort", idl.Imu)
+    reader = node.reader("rt/imu_best_effort", IMU)
     qos = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(1))
-    topic = Topic(node._participant, "rt/imu_best_effort", idl.Imu)
+    topic = Topic(node._participant, "rt/imu_best_effort", idl.raw(IMU))
     writer = DataWriter(node._participant, topic, qos=qos)
     until(lambda: reader.writers == 1, "the writer to be found")
-    writer.write(idl.Imu.of(play.encode_imu(5, np.ones(3), np.ones(3))))
+    writer.write(idl.raw(IMU).of(messages.encode_imu(5, np.ones(3), np.ones(3))))
     node.wait(10.0)
     assert len(list(reader.take())) == 1
     node.close()

@@ -8,6 +8,7 @@ import pytest
 
 from gait import Robot
 from gait.errors import GaitError
+from gait.io.ros import messages
 from gait.io.ros.definitions import IMU, JOINT_STATE
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader
 from gait.live import go1, play
@@ -75,7 +76,7 @@ def test_a_joint_message_is_read_with_whatever_it_has(store, frame: str, little:
         assert (layout.stamp(data), layout.texts["name"]) == (NS, names)
         assert found["q"].tolist() == message.position.tolist() and found["dq"].tolist() == message.velocity.tolist()
         assert found["tau"].tolist() == effort.tolist()
-        assert decoder.layout(data) is layout, "the layout of a shape is found once"
+        assert decoder.read(data)[1] is layout, "the layout of a shape is found once"
 
 
 @pytest.mark.parametrize("little", [True, False])
@@ -90,12 +91,12 @@ def test_messages_of_xcdr2_are_aligned_to_four(store, little: bool) -> None:  # 
 
 def test_what_a_played_log_sends_is_what_ros_would_send(store) -> None:  # type: ignore[no-untyped-def]
     gyro, accel = np.arange(3.0), np.arange(3.0) + 5.0
-    data = play.encode_imu(NS, gyro, accel)
+    data = messages.encode_imu(NS, gyro, accel)
     message = store.deserialize_cdr(data, "sensor_msgs/msg/Imu")
     assert bytes(store.serialize_cdr(message, "sensor_msgs/msg/Imu")) == data
     assert (message.angular_velocity.z, message.linear_acceleration.x, message.orientation_covariance[0]) == (2, 5, -1)
     for values in ((np.arange(3.0),), (np.arange(3.0), np.ones(3)), (np.arange(3.0), np.ones(3), np.zeros(3))):
-        data = play.encode_joints(NS, NAMES, *values)
+        data = messages.encode_joints(NS, NAMES, *values)
         message = store.deserialize_cdr(data, "sensor_msgs/msg/JointState")
         assert bytes(store.serialize_cdr(message, "sensor_msgs/msg/JointState")) == data
         assert message.name == list(NAMES) and len(message.velocity) == (3 if len(values) > 1 else 0)
@@ -127,19 +128,19 @@ def test_what_is_no_message_is_refused_in_a_sentence() -> None:
     pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
     from gait.live.sources import Topics
 
-    imu, robot = play.encode_imu(NS, np.zeros(3), np.zeros(3)), Robot.load("go1")
+    imu, robot = messages.encode_imu(NS, np.zeros(3), np.zeros(3)), Robot.load("go1")
 
     def refused(imu: bytes, joints: bytes, words: str) -> None:
         source = RosSource(Network(imu=imu, joints=joints), robot, Topics("imu", "joints"))  # type: ignore[arg-type]
         with pytest.raises(GaitError, match=words):
             source.poll(0.0)
 
-    good = play.encode_joints(NS, robot.joint_names, np.zeros(12), np.zeros(12))
+    good = messages.encode_joints(NS, robot.joint_names, np.zeros(12), np.zeros(12))
     refused(b"\x00\x03\x00\x00" + imu[4:], good, "cannot be read as sensor_msgs/msg/Imu: it is not in plain CDR")
     refused(imu[:-8], good, "cannot be read as sensor_msgs/msg/Imu: the message is too short")
     refused(imu + imu, good, "another version of sensor_msgs/msg/Imu")
-    refused(imu, play.encode_joints(NS, NAMES, np.zeros(2), np.zeros(2)), "3 names but 2 positions")
-    refused(imu, play.encode_joints(NS, robot.joint_names, np.zeros(12)), "joints has no velocities")
+    refused(imu, messages.encode_joints(NS, NAMES, np.zeros(2), np.zeros(2)), "3 names but 2 positions")
+    refused(imu, messages.encode_joints(NS, robot.joint_names, np.zeros(12)), "joints has no velocities")
 
 
 def test_topics_of_ros_have_another_name_in_dds() -> None:
@@ -153,10 +154,11 @@ def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
     needs.package("cyclonedds")
     from gait.live import idl
 
+    state, order = (idl.raw(f"unitree_go/msg/{name}").__idl__ for name in ("LowState", "LowCmd"))
     row, samples = sample(), UnitreeSamples("unitree_go", Robot.load("go2"))
     data = play.encode_state("unitree_go", row, 77)
-    message = idl.LowState.__idl__.deserialize(data)
-    assert idl.LowState.__idl__.serialize(message, use_version_2=False) == data, "every byte has its place"
+    message = state.deserialize(data)
+    assert state.serialize(message, use_version_2=False) == data, "every byte has its place"
     assert message.imu_state.gyroscope == pytest.approx(row.gyro) and message.motor_state[11].tau_est == row.tau[11]
     for i, motor in enumerate(message.motor_state):
         motor.mode, motor.temperature, motor.lost, motor.ddq, motor.q_raw = 255, 254, 2**32 - 1, 1e9, 1e9
@@ -164,16 +166,16 @@ def test_a_go2_state_and_command_are_those_of_the_general_decoder() -> None:
         motor.q += 1.0 if i == 3 else 0.0
     assert message.tick == 77
     message.tick, message.imu_state.rpy = 78, [9.0, 9.0, 9.0]
-    found = samples.state(idl.LowState.__idl__.serialize(message, use_version_2=False))
+    found = samples.state(state.serialize(message, use_version_2=False))
     assert np.allclose(found["q"], row.q + (np.arange(12) == 3)) and np.array_equal(found["dq"], row.dq)
     assert np.array_equal(found["tau"], row.tau) and np.array_equal(found["gyro"], row.gyro)
     assert np.array_equal(found["accel"], row.accel) and found["tick"] == 78
 
     data = play.encode_command("unitree_go", row.q_des)
-    command = idl.LowCmd.__idl__.deserialize(data)
-    assert idl.LowCmd.__idl__.serialize(command, use_version_2=False) == data
+    command = order.deserialize(data)
+    assert order.serialize(command, use_version_2=False) == data
     command.motor_cmd[5].q, command.motor_cmd[6].kp, command.motor_cmd[6].mode = 2.146e9, 60.0, 10
-    found_targets = samples.target(idl.LowCmd.__idl__.serialize(command, use_version_2=False))
+    found_targets = samples.target(order.serialize(command, use_version_2=False))
     assert np.isnan(found_targets[5]) and np.array_equal(np.delete(found_targets, 5), np.delete(row.q_des, 5))
 
 
@@ -193,6 +195,12 @@ def test_the_structs_of_a_go1_have_the_places_that_its_header_gives() -> None:
         assert np.array_equal(found[name], getattr(row, name)), name
     assert np.array_equal(samples.target(play.encode_command(go1.SDK, row.q_des)), row.q_des)
     assert np.isnan(samples.target(play.encode_command(go1.SDK, np.full(12, 2.146e9)))).all()
+    state, second = samples.state(data), 1_000_000_000
+    assert samples.sample(state, 0, 0).q_des is None, "before the first command"
+    samples.command(0, play.encode_command(go1.SDK, row.q_des))
+    assert samples.sample(state, 0, None).q_des is None
+    assert np.array_equal(samples.sample(state, 0, second // 10).q_des, row.q_des)
+    assert np.isnan(samples.sample(state, 0, second).q_des).all(), "a command does not hold for ever"
 
 
 def test_motors_are_matched_to_joints_by_name() -> None:

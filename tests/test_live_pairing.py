@@ -7,7 +7,7 @@ import pytest
 
 from gait import Estimator
 from gait.live.monitor import Latencies, Monitor
-from gait.live.pairing import NS, Arrival, Held, Pairing
+from gait.live.pairing import NS, Arrival, Pairing
 from gait.log.sample import Sample
 
 MS = 1_000_000
@@ -100,10 +100,6 @@ def test_a_target_holds_until_the_next_but_not_for_ever() -> None:
         joints(pair, ms, 0.0)
     targets = [sample.q_des[0] for sample in taken(pair)]
     assert targets[1:5] == [1.0, 1.0, 2.0, 2.0] and np.isnan(targets[0]) and np.isnan(targets[5])
-    held = Held()
-    assert held.at(0) is None
-    held.set(0, ONE)
-    assert held.at(NS // 10) is ONE and np.isnan(held.at(NS)).all()
 
 
 def test_stamps_since_1970_pair_to_the_nanosecond() -> None:

@@ -16,7 +16,7 @@ from log_samples import log_arrays, make_log, make_trajectory, unit_quaternions
 
 import gait
 from gait import GaitError, Log, Robot, Trajectory, quaternions
-from gait.log.fields import LOG_FIELDS, TRAJECTORY_FIELDS, body_fields, joint_fields, sensor_fields
+from gait.io.guess import AXES_OF, PER_JOINT
 from gait.log.imu_noise import ImuNoise
 
 DOCS = Path(__file__).parent.parent / "docs" / "log.md"
@@ -51,20 +51,19 @@ def test_arrays_are_contiguous_float64_and_read_only() -> None:
 
 
 def test_everything_follows_the_table_of_fields() -> None:
-    names = [field.name for field in LOG_FIELDS]
-    assert list(Log.__annotations__)[4 : 4 + len(names) - 1] == names[1:], "attributes for type checkers"
-    assert gait.Sample._fields == ("t", *(field.name for field in sensor_fields()))
-    needed = [field.required for field in sensor_fields()]
+    sensed = [field for field in Log.FIELDS if not field.text.startswith("ground truth")]
+    assert gait.Sample._fields == tuple(field.name for field in sensed)
+    needed = [field.required for field in sensed]
     assert needed == sorted(needed, reverse=True), "those that are required come first, as positional arguments must"
-    assert [field.name for field in joint_fields()] == ["q", "dq", "q_des", "tau"]
-    assert {field.name for field in body_fields()} == {"gyro", "accel", "pos_w", "quat_wb_wxyz", "vel_w"}
-    for kind, fields in ((Log, LOG_FIELDS), (Trajectory, TRAJECTORY_FIELDS)):
+    assert PER_JOINT == ("q", "dq", "q_des", "tau")
+    assert set(AXES_OF) == {"gyro", "accel", "pos_w", "quat_wb_wxyz", "vel_w"}
+    for kind, fields in ((Log, Log.FIELDS), (Trajectory, Trajectory.FIELDS)):
         parameters = inspect.signature(kind).parameters
         assert list(parameters)[: len(fields)] == [field.name for field in fields], "what help shows"
         assert all((parameters[field.name].default is None) != field.required for field in fields)
     log = make_log()
-    for field in LOG_FIELDS:
-        assert log.need(field.name)[0].size == field.size(joints=12, legs=4) == len(field.columns(log.labels))
+    for field in Log.FIELDS:
+        assert log.need(field.name)[0].size == len(field.columns(log.labels))
 
 
 def test_the_callers_arrays_stay_the_callers() -> None:
@@ -408,7 +407,7 @@ def test_trajectory_refuses(wrong: dict, message: str) -> None:
 def test_the_documentation_has_every_field_with_its_unit() -> None:
     text = DOCS.read_text(encoding="utf-8")
     log_part, trajectory_part = text.split("## Trajectory", 1)
-    for part, fields in ((log_part, LOG_FIELDS), (trajectory_part, TRAJECTORY_FIELDS)):
+    for part, fields in ((log_part, Log.FIELDS), (trajectory_part, Trajectory.FIELDS)):
         for field in fields:
             row = re.search(rf"^\| `{field.name}` \|.*$", part, re.MULTILINE)
             assert row, f"docs/log.md lacks {field.name}"

@@ -95,11 +95,11 @@ def test_a_state_and_a_row_of_a_trajectory_are_the_same_message() -> None:
     log = Log.load(SAMPLE)
     log = log.slice(t1=float(log.t[0]) + 0.5)
     estimator = Estimator.load("go1")
-    rows = Converter(estimator.robot).of_trajectory(estimator.run(log), log.gyro)
+    rows = Converter(estimator.robot).of(estimator.run(log), log.gyro)
     estimator.start_as(log, "truth")
     converter = Converter(estimator.robot)
     for i, row in enumerate(log.rows()):
-        assert np.allclose(converter.of_state(estimator.update(row), row.gyro), rows[i], rtol=1e-12, atol=1e-15)
+        assert np.allclose(converter.of(estimator.update(row), row.gyro), rows[i], rtol=1e-12, atol=1e-15)
 
 
 def test_closing_early_leaves_a_readable_file(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gait.errors import GaitError
 from gait.rows import Row
@@ -32,6 +34,7 @@ VERBS: dict[str, str] = {
     "bench": "Measure what the documentation claims.",
 }
 """Name and summary of each verb, in the order of the help."""
+STARTING = "starting; the first run compiles, which takes about a minute"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +87,44 @@ def out_folder(out: Path | None, verb: str) -> Path:
 def report_file(out: Path | None, verb: str) -> Path:
     """The report of a verb: a file that ends in .html, or `report.html` in a folder."""
     return out if out is not None and out.suffix.lower() == ".html" else out_folder(out, verb) / "report.html"
+
+
+@contextmanager
+def starting(show: bool) -> Iterator[None]:
+    """A line for as long as it takes to load and to compile."""
+    if not show:
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(STARTING):
+        yield
+
+
+@contextmanager
+def _bar(show: bool, what: str, count: bool) -> Iterator[Callable[..., None]]:
+    if not show:
+        yield lambda **_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    amount: Any = MofNCompleteColumn() if count else TaskProgressColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TextColumn("{task.fields[note]}"), Remaining())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield partial(bar.update, bar.add_task(what, total=None if count else 1.0, note=""))
+
+
+@contextmanager
+def share_bar(show: bool) -> Iterator[Callable[[str, float], None]]:
+    """A bar that is told what is being done and the share that is done."""
+    with _bar(show, STARTING, count=False) as update:
+        yield lambda what, share: update(description=what, completed=share)
+
+
+@contextmanager
+def count_bar(show: bool, what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar that is told how many of how many are done, and a note."""
+    with _bar(show, what, count=True) as update:
+        yield lambda done, total, note: update(completed=done, total=total, note=note)

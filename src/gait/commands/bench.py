@@ -9,8 +9,7 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, out_folder
-from gait.commands.bars import share_bar
+from gait.commands import Common, Outcome, out_folder, share_bar
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def run(options: ConvertOptions) -> Outcome:
     from gait.errors import GaitError
     from gait.io import format_for, open_any, read, save
     from gait.io.tum import Tum
-    from gait.log.log import Log
+    from gait.log import Log
     from gait.report import describe
 
     found = read(options.input, options)

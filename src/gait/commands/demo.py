@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gait.commands import Common, Outcome, quote, report_file
-from gait.commands.bars import share_bar
+from gait.commands import Common, Outcome, quote, report_file, share_bar
 from gait.samples import SAMPLE
 
 ROWS = ("velocity_rmse", "re_pos_5s", "re_rot_5s", "step")
@@ -29,7 +28,7 @@ def run(options: DemoOptions) -> Outcome:
     """Run every method on the sample."""
     with share_bar(options.interactive) as progress:
         from gait.bench.walks import method_figures, walk_rows, walk_study, write_walk_report
-        from gait.log.log import Log
+        from gait.log import Log
         from gait.report.method_table import BRIEF, method_table
 
         study = walk_study({SAMPLE.stem: Log.load(SAMPLE)}, progress=progress)

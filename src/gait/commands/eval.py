@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, report_file
-from gait.commands.bars import share_bar
+from gait.commands import Common, Outcome, quote, report_file, share_bar
 from gait.errors import GaitError
 
 if TYPE_CHECKING:
-    from gait.log.log import Log
+    from gait.log import Log
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def run(options: EvalOptions) -> Outcome:
 
 def _trajectory(options: EvalOptions, path: Path) -> Outcome:
     from gait.io import open_any, open_trajectory
-    from gait.log.log import Log
+    from gait.log import Log
     from gait.metrics import summary
 
     truth, estimate = open_any(options.truth), open_trajectory(path)

@@ -10,8 +10,7 @@ from typing import Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome
-from gait.commands.bars import STARTING, status
+from gait.commands import Common, Outcome, starting
 from gait.read_options import ReadOptions, given_words
 from gait.rows import Row
 from gait.samples import SAMPLE
@@ -40,11 +39,11 @@ def run(options: InfoOptions) -> Outcome:
 
     if options.path is None:
         rows = describe.installation()
-        with status(options.interactive, STARTING):
+        with starting(options.interactive):
             rows += self_check()
         return Outcome(rows, title="This installation", next="gait demo")
     from gait.io import read
-    from gait.log.log import Log
+    from gait.log import Log
     from gait.nets.model import SUFFIX, is_safetensors, load_model, model_names
 
     if str(options.path) in model_names() or options.path.suffix == SUFFIX or is_safetensors(options.path):
@@ -66,7 +65,9 @@ def self_check() -> list[Row]:
     rows: list[Row] = []
     wrong: list[str] = []
     try:
-        rows += _runtime()
+        from gait.binding import core_path
+
+        rows.append(Row("core", core_path().stem.removeprefix("_core_"), "-"))
         for check, limit in (_check_kinematics, 1e-9), (_check_estimator, CHECK_RMSE):
             row, *more = check()
             rows += [row, *more]
@@ -76,13 +77,6 @@ def self_check() -> list[Row]:
     except Exception as error:
         wrong.append(f"{type(error).__name__}: {error}")
     return [*rows, Row("self_check", f"failed: {'; '.join(wrong)}" if wrong else "ok", "-")]
-
-
-def _runtime() -> list[Row]:
-    """Which build of the core runs the estimator."""
-    from gait.binding import core_path
-
-    return [Row("core", core_path().stem.removeprefix("_core_"), "-")]
 
 
 def _check_kinematics() -> list[Row]:
@@ -98,7 +92,7 @@ def _check_kinematics() -> list[Row]:
 
 def _check_estimator() -> list[Row]:
     from gait.estimator import Estimator
-    from gait.log.log import Log
+    from gait.log import Log
     from gait.metrics import velocity_rmse
 
     log = Log.load(SAMPLE)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote
-from gait.commands.bars import STARTING, status
+from gait.commands import Common, Outcome, quote, starting
 from gait.errors import GaitError
 from gait.methods import DEFAULT
 
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from gait.live.dds import Node
     from gait.live.session import OdometrySink, Sink
     from gait.live.sources import SampleSource
+    from gait.log import Log
+    from gait.robot import Robot
 
 NONE = "none"
 
@@ -80,17 +81,22 @@ def run(options: LiveOptions) -> Outcome:
         raise GaitError("--view takes one file: give the source before it, as in gait live ros --view run.rrd")
     if options.record is not None and options.record.suffix != ".mcap":
         raise GaitError(f"{options.record} does not end in .mcap: name the recording so")
-    show = options.interactive
-    with status(show, STARTING):
+    show, notes = options.interactive, list[str]()
+    with starting(show):
         import time
 
         from gait.live.monitor import Monitor, StatusLine
         from gait.live.session import run_live, until_interrupted
+        from gait.rows import Row
 
-        parts = _Parts(options)
+        # A missing package is reported before anything takes time.
+        node = _join(options, notes)
+        estimator, log = _load(options)
+        source = _source(options, node, estimator.robot, log)
+        odometry, sinks = _sinks(options, node, estimator, source.name)
     monitor, line = Monitor(), StatusLine(show, options.every)
     if show or options.every:
-        print(f"{parts.source.name}, by {parts.estimator.method}; Ctrl-C stops", file=sys.stderr)
+        print(f"{source.name}, by {estimator.method}; Ctrl-C stops", file=sys.stderr)
     with until_interrupted() as interrupted:
         end = 0.0
 
@@ -101,127 +107,88 @@ def run(options: LiveOptions) -> Outcome:
             return interrupted() or bool(end and time.monotonic() > end)
 
         try:
-            run_live(parts.source, parts.estimator, parts.sinks, monitor, line, stop)
+            run_live(source, estimator, sinks, monitor, line, stop)
         finally:
-            parts.close()
-    return parts.outcome(monitor)
+            source.close()
+            if node is not None:
+                node.close()
+    words = (source.status(), getattr(source, "note", ""))
+    notes += [*monitor.notes, *(f"{one[:1].upper()}{one[1:]}." for one in words if one)]
+    following = f"gait run {quote(options.record)}" if options.record is not None and monitor.samples else ""
+    rows = [*monitor.rows(), Row("dropped", odometry.dropped, "-")]
+    return Outcome(rows, title=source.name, notes=notes, wrote=options.record, next=following)
 
 
-class _Parts:
-    """The parts of a session."""
+def _join(options: LiveOptions, notes: list[str]) -> Node | None:
+    """A DDS node where it is needed; without the package, a note that nothing is published."""
+    from gait.live.dds import Node, check_extra
 
-    def __init__(self, options: LiveOptions) -> None:
-        from gait.estimator import Estimator
+    if options.source not in ("ros", "go2"):
+        if options.odom == NONE and options.tf == NONE:
+            return None
+        try:
+            check_extra()
+        except GaitError as error:
+            notes.append(f"Odometry was not published: {error}.")
+            return None
+    return Node(options.domain, options.interface)
 
-        self.options, self.notes = options, list[str]()
-        # A missing package is reported before anything takes time.
-        self._node = self._join()
-        self.estimator = self._load(Estimator)
-        self.source = self._source()
-        self.sinks: list[Sink] = []
-        self._odometry = self._sinks()
 
-    def _join(self) -> Node | None:
-        """A DDS node where it is needed; without the package, a note that nothing is published."""
-        from gait.live.dds import Node, check_extra
+def _load(options: LiveOptions) -> tuple[Estimator, Log | None]:
+    """The estimator, after a few steps: the first is slow; and the log, where the source is one."""
+    import numpy as np
 
-        options = self.options
-        if options.source not in ("ros", "go2"):
-            if options.odom == NONE and options.tf == NONE:
-                return None
-            try:
-                check_extra()
-            except GaitError as error:
-                self.notes.append(f"Odometry was not published: {error}.")
-                return None
-        return Node(options.domain, options.interface)
+    from gait.estimator import Estimator
+    from gait.io import open_log
 
-    def _load(self, kind: type[Estimator]) -> Estimator:
-        """The estimator, after a few steps: the first is slow."""
-        import numpy as np
+    log = None if options.source in ("ros", "go1", "go2") else open_log(options.source)
+    usual = log.robot if log is not None else "go2" if options.source == "go2" else "go1"
+    estimator = Estimator.load(options.robot or usual, options.method, attention=options.view is not None)
+    q = estimator.robot.q_stand
+    for k in range(20):
+        estimator.update(0.002 * k, np.zeros(3), np.array([0.0, 0.0, 9.81]), q, 0.0 * q, q, 0.0 * q)
+    estimator.reset()
+    return estimator, log
 
-        options = self.options
-        name = options.robot or ("go2" if options.source == "go2" else "go1")
-        if options.source not in ("ros", "go1", "go2"):
-            from gait.io import open_log
 
-            self._log = open_log(options.source)
-            name = options.robot or self._log.robot
-        estimator = kind.load(name, options.method, attention=options.view is not None)
-        q = estimator.robot.q_stand
-        for k in range(20):
-            estimator.update(0.002 * k, np.zeros(3), np.array([0.0, 0.0, 9.81]), q, 0.0 * q, q, 0.0 * q)
-        estimator.reset()
-        return estimator
+def _source(options: LiveOptions, node: Node | None, robot: Robot, log: Log | None) -> SampleSource:
+    from gait.live.go1 import Go1Source
+    from gait.live.sources import Go2Source, ReplaySource, RosSource, Topics, dds_name
 
-    def _source(self) -> SampleSource:
-        options, robot, node = self.options, self.estimator.robot, self._node
-        if options.source == "ros":
-            from gait.live.sources import RosSource, Topics, dds_name
+    if log is not None:
+        return ReplaySource(log, robot, options.speed)
+    if options.source == "go1":
+        return Go1Source(robot, options.port, targets=options.targets != NONE)
+    assert node is not None
+    if options.source == "go2":
+        return Go2Source(node, robot, command="" if options.targets == NONE else "rt/lowcmd")
+    targets = "" if options.targets in (None, NONE) else dds_name(str(options.targets))
+    topics = Topics(dds_name(options.imu), dds_name(options.joints), targets)
+    return RosSource(node, robot, topics, options.joint_names, options.stamps)
 
-            assert node is not None
-            targets = "" if options.targets in (None, NONE) else dds_name(str(options.targets))
-            topics = Topics(dds_name(options.imu), dds_name(options.joints), targets)
-            return RosSource(node, robot, topics, options.joint_names, options.stamps)
-        if options.source == "go2":
-            from gait.live.sources import Go2Source
 
-            assert node is not None
-            return Go2Source(node, robot, command="" if options.targets == NONE else "rt/lowcmd")
-        if options.source == "go1":
-            from gait.live.go1 import Go1Source
+def _sinks(
+    options: LiveOptions, node: Node | None, estimator: Estimator, source: str
+) -> tuple[OdometrySink, list[Sink]]:
+    """Where states go; the odometry first, since a control loop waits for it."""
+    from gait.io.ros.definitions import ODOMETRY, TRANSFORMS
+    from gait.io.ros.mcap_writer import McapRecorder
+    from gait.io.ros.odometry import Converter, Encoder
+    from gait.live.session import OdometrySink, ViewSink
+    from gait.live.sources import dds_name
 
-            return Go1Source(robot, options.port, targets=options.targets != NONE)
-        from gait.live.sources import ReplaySource
+    robot, encoder = estimator.robot, Encoder(options.frame, options.child)
+    views: list[Sink] = []
+    odometry = transform = recorder = None
+    if options.view is not None:
+        from gait.report.rerun_view import View
 
-        return ReplaySource(self._log, robot, options.speed)
-
-    def _sinks(self) -> OdometrySink:
-        from gait.io.ros.mcap_writer import McapRecorder
-        from gait.io.ros.odometry import Converter, Encoder
-        from gait.live.session import OdometrySink, ViewSink
-        from gait.live.sources import dds_name
-
-        options, robot, node = self.options, self.estimator.robot, self._node
-        encoder = Encoder(options.frame, options.child)
-        odometry = transform = recorder = None
-        if options.view is not None:
-            from gait.report.rerun_view import View
-
-            self.sinks.append(ViewSink(View(robot, options.view[0] if options.view else None)))
-        if node is not None:
-            from gait.live import idl
-
-            if options.odom != NONE:
-                odometry = node.writer(dds_name(options.odom), idl.Odometry, 10)
-            if options.tf != NONE:
-                transform = node.writer(dds_name(options.tf), idl.TFMessage, 100)
-        if options.record is not None:
-            about = {"robot": robot.name, "method": self.estimator.method, "source": self.source.name}
-            recorder = McapRecorder(options.record, encoder, **about)
-        sink = OdometrySink(Converter(robot), encoder, odometry, transform, recorder, robot.joint_names)
-        # First: a control loop waits for the odometry.
-        self.sinks.insert(0, sink)
-        return sink
-
-    def close(self) -> None:
-        """Close source and node."""
-        self.source.close()
-        if self._node is not None:
-            self._node.close()
-
-    def outcome(self, monitor: object) -> Outcome:
-        """The summary of the session."""
-        from gait.live.monitor import Monitor
-        from gait.rows import Row
-
-        assert isinstance(monitor, Monitor)
-        rows = [*monitor.rows(), Row("dropped", self._odometry.dropped, "-")]
-        notes = [*self.notes, *monitor.notes]
-        if words := self.source.status():
-            notes.append(f"{words[:1].upper()}{words[1:]}.")
-        if note := getattr(self.source, "note", ""):
-            notes.append(f"{note[:1].upper()}{note[1:]}.")
-        record = self.options.record
-        following = f"gait run {quote(record)}" if record is not None and monitor.samples else ""
-        return Outcome(rows, title=self.source.name, notes=notes, wrote=record, next=following)
+        views = [ViewSink(View(robot, options.view[0] if options.view else None))]
+    if node is not None and options.odom != NONE:
+        odometry = node.writer(dds_name(options.odom), ODOMETRY, 10)
+    if node is not None and options.tf != NONE:
+        transform = node.writer(dds_name(options.tf), TRANSFORMS, 100)
+    if options.record is not None:
+        recorder = McapRecorder(options.record, encoder, robot=robot.name, method=estimator.method, source=source)
+    sink = OdometrySink(Converter(robot), encoder, odometry, transform, recorder, robot.joint_names)
+    return sink, [sink, *views]

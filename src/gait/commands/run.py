@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import textwrap
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote
-from gait.commands.bars import share_bar
+from gait.commands import Common, Outcome, quote, share_bar
 from gait.errors import GaitError
 from gait.methods import DEFAULT
 from gait.read_options import ReadOptions
+from gait.rows import Row, rows_to_json
 
 if TYPE_CHECKING:
     from gait.estimator import Details, Estimator
-    from gait.log.log import Log
-    from gait.log.trajectory import Trajectory
+    from gait.log import Log, Trajectory
     from gait.report.rerun_view import View
     from gait.report.table import Table
-    from gait.rows import Row
 
 WINDOW = 5.0
 """Seconds of the relative error."""
@@ -91,20 +90,21 @@ def _run(options: RunOptions, progress: Callable[[str, float], None]) -> Outcome
     with whole_folder(options.out, "run") as folder:
         _write(options, folder.work, done, rows, progress)
         if view is not None:
-            tell = partial(_part, progress, "drawing for Rerun", 0.8)
-            view.show_run(log, done.trajectory, done.details, tell)
+            view.show_run(log, done.trajectory, done.details, _fifth(progress, "drawing for Rerun", 0.8))
             view.close()
     following = f"gait eval {quote(options.log)} --methods all" if log.has_truth else f"gait info {quote(options.log)}"
     if options.view:
         following = f"rerun {quote(options.view[0])}"
-    title = f"{options.log.name} by {done.method}: {log.duration:.1f} s of {done.estimator.robot.name}"
+    title = f"{options.log.name} by {done.trajectory.source}: {log.duration:.1f} s of {done.estimator.robot.name}"
     notes = [line for note in (*reading.notes, *_notes(done)) for line in textwrap.wrap(note, 100)]
-    return Outcome(rows, tables=[_table(rows, title, done.method)], notes=notes, wrote=folder.final, next=following)
+    return Outcome(
+        rows, tables=[_table(rows, title, done.trajectory.source)], notes=notes, wrote=folder.final, next=following
+    )
 
 
-def _part(progress: Callable[[str, float], None], what: str, start: float, share: float) -> None:
+def _fifth(progress: Callable[[str, float], None], what: str, start: float) -> Callable[[float], None]:
     """Progress of a fifth of the work."""
-    progress(what, start + 0.2 * share)
+    return lambda share: progress(what, start + 0.2 * share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +118,6 @@ class _Run:
     details: Details
     spent: float
     """Seconds that the estimate took."""
-
-    @property
-    def method(self) -> str:
-        return self.trajectory.source
 
     @property
     def at_rest(self) -> bool:
@@ -142,8 +138,6 @@ class _Run:
 
 def _estimate(options: RunOptions, log: Log) -> tuple[_Run, View | None]:
     """Estimate, and open the view first: if it is missing, that is known before anything takes time."""
-    import time
-
     from gait.estimator import Estimator
 
     start = options.start if options.start != "auto" else ("truth" if log.has_truth else "gravity")
@@ -182,7 +176,6 @@ def _rows(done: _Run) -> list[Row]:
     import numpy as np
 
     from gait.metrics import path_length, summary
-    from gait.rows import Row
 
     log, trajectory = done.log, done.trajectory
     rows = [Row("duration", log.duration, "s"), Row("samples", len(log), "-"), Row("rate", log.rate, "Hz")]
@@ -222,19 +215,16 @@ def _write(
     options: RunOptions, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]
 ) -> None:
     """Write all files of the run."""
-    import json
-
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation
     from gait.report.run_report import write_run_report
-    from gait.rows import Row, rows_to_json
 
     log, trajectory, robot = done.log, done.trajectory, done.estimator.robot
     progress("writing trajectory.csv", 0.3)
     trajectory.to_tum(folder / "trajectory.tum")
     trajectory.to_csv(folder / "trajectory.csv")
-    tell = partial(_part, progress, "writing trajectory.mcap", 0.5)
-    write_mcap(folder / "trajectory.mcap", trajectory, robot, log.gyro, progress=tell)
+    written = _fifth(progress, "writing trajectory.mcap", 0.5)
+    write_mcap(folder / "trajectory.mcap", trajectory, robot, log.gyro, written)
     progress("writing the report", 0.7)
     settings = {
         "command": shlex.join(["gait", "run", str(options.log), "--method", options.method, "--start", done.start]),
@@ -245,7 +235,7 @@ def _write(
     }
     facts = [*(Row(name, value, "-") for name, value in settings.items()), *rows, *installation()]
     words = AT_REST if done.at_rest else f"{log.duration:.1f} s, started from {done.start}."
-    title = f"{options.log.name} by {done.method}"
+    title = f"{options.log.name} by {done.trajectory.source}"
     write_run_report(folder / "report.html", title, words, log, trajectory, done.details, rows, facts)
     (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     (folder / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")

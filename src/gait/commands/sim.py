@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
-from gait.commands import Common, Outcome, quote
-from gait.commands.bars import STARTING, count_bar, status
+from gait.commands import Common, Outcome, count_bar, quote, starting
 from gait.errors import GaitError
 from gait.rows import Row
 from gait.sim.plan import CollectConfig
@@ -41,7 +40,7 @@ class SimOptions(Common, CollectConfig):
 
     def __post_init__(self) -> None:
         """Check the settings, which loads the simulator."""
-        with status(self.interactive, STARTING):
+        with starting(self.interactive):
             super().__post_init__()
             from gait.sim.compiled import warm_up
 
@@ -119,7 +118,7 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
 
 def _velocities(config: CollectConfig, options: SimOptions) -> Velocities:
     """The estimates of a method in the first episode, which is simulated for it; drawing repeats the same steps."""
-    with status(options.interactive, STARTING):
+    with starting(options.interactive):
         from gait.estimator import Estimator
         from gait.sim.arrows import Velocities
         from gait.sim.collect import draw_episode, episode_feedback, episode_robot

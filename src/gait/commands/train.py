@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
-from gait.commands import Common, Outcome, out_folder, quote
-from gait.commands.bars import count_bar
+from gait.commands import Common, Outcome, count_bar, out_folder, quote
 from gait.errors import GaitError, need_extra
 from gait.rows import Row
 from gait.train.config import FIELDS, TrainConfig, config_of, read_config

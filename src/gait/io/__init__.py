@@ -6,15 +6,12 @@ from pathlib import Path
 
 from gait.errors import GaitError, os_errors
 from gait.io.csv import Csv, read_csv
-from gait.io.format import Format
+from gait.io.format import Format, Notes, Reading
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
-from gait.io.reading import Notes, Reading
 from gait.io.ros.bag import Bag
 from gait.io.tum import Tum
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions
 
 __all__ = [
@@ -55,9 +52,9 @@ def open_trajectory(path: str | Path) -> Trajectory:
     return read(path).trajectory
 
 
-def open_any(path: str | Path, options: ReadOptions | None = None) -> Log | Trajectory:
+def open_any(path: str | Path) -> Log | Trajectory:
     """Read whatever a file holds."""
-    return read(path, options).record
+    return read(path).record
 
 
 def read(path: str | Path, options: ReadOptions | None = None) -> Reading:

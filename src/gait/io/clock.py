@@ -56,15 +56,9 @@ def unpack(columns: dict[str, AnyArray], where: str) -> Array:
         return from_ns(ns)
     # Other shapes and types of t are the record's own to refuse.
     if t.shape == ns.shape and t.dtype.kind == "f":
-        _refuse_two_times(t, ns, where)
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(t - from_ns(ns)) > ROUNDING + 4.0 * np.spacing(np.abs(t))
+        for row in np.flatnonzero(apart):
+            both = f"t = {t[row]:.9f} s but t_ns = {ns[row]}"
+            raise GaitError(f"{where} tells two times at row {row}, {both}: remove the wrong column")
     return t
-
-
-def _refuse_two_times(t: Array, ns: AnyArray, where: str) -> None:
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(t - from_ns(ns)) > ROUNDING + 4.0 * np.spacing(np.abs(t))
-    if apart.any():
-        row = int(np.argmax(apart))
-        raise GaitError(
-            f"{where} tells two times at row {row}, t = {t[row]:.9f} s but t_ns = {ns[row]}: remove the wrong column"
-        )

@@ -14,17 +14,17 @@ from gait.errors import GaitError
 from gait.io import clock
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
-from gait.io.format import build, header, in_order, parse_header
-from gait.io.reading import Notes
+from gait.io.foreign import read_foreign
+from gait.io.format import Notes, build, header, in_order, parse_header
+from gait.log import Log, Record, Trajectory
 from gait.log.fields import AXES, Field, Labels, refuse_unknown
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
 from gait.read_options import ReadOptions
+from gait.robot import Robot
 
 _MARK = "# gait: "
 _TIME = ("t", "t_ns")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_FIELDS = {field.name for kind in (Log, Trajectory) for field in kind.FIELDS[1:]}
 _WANTED = "comma-separated UTF-8 with points in its numbers"
 
 
@@ -45,21 +45,21 @@ class Csv:
 
     def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log | Trajectory:
         """Read a Log or a Trajectory; a table from elsewhere by a map of its columns, or by what their names say."""
-        if options.columns is None and not _is_foreign(path):
-            return in_order(read_csv(path), options)
-        from gait.io.foreign import read_foreign
-
-        lines = table.read_text(path, _WANTED).splitlines()
-        return read_foreign(path, lines, _first(path, lines), options, notes)
+        text = table.read_text(path, _WANTED)
+        lines = text.splitlines()
+        start = _first(path, lines)
+        if options.columns is None and not _is_foreign(lines, start):
+            return in_order(_read(path, text, {}, "go1"), options)
+        return read_foreign(path, lines, start, options, notes)
 
     def write(self, record: Record, path: Path) -> None:
         """Write a header for gait in a comment, the names of the columns, and a line for each row."""
-        names, columns = _flatten(record)
+        columns = _flatten(record)
         with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{_MARK}{header(record, rows=len(record))}\n")
-            file.write(",".join(names) + "\n")
+            file.write(",".join(columns) + "\n")
             # Python writes the shortest text that gives the same float64 back.
-            file.writelines(",".join(map(repr, row)) + "\n" for row in zip(*columns, strict=True))
+            file.writelines(",".join(map(repr, row)) + "\n" for row in zip(*columns.values(), strict=True))
 
 
 def read_csv(
@@ -73,11 +73,13 @@ def read_csv(
             None for a column to leave out.
         robot: the robot's name, for files that do not say.
     """
-    path = Path(path)
-    text = table.read_text(path, _WANTED)
+    return _read(Path(path), table.read_text(Path(path), _WANTED), columns or {}, robot)
+
+
+def _read(path: Path, text: str, columns: Mapping[str, str | None], robot: str) -> Log | Trajectory:
     lines = text.splitlines()
     start = _first(path, lines)
-    names = _rename([name.strip() for name in lines[start].split(",")], columns or {}, path)
+    names = _rename([name.strip() for name in lines[start].split(",")], columns, path)
     kept = [name for name in names if name is not None]
     note = next((line[len(_MARK) :] for line in lines[:start] if line.startswith(_MARK)), None)
     kind, metadata = _guess(kept, robot, path) if note is None else parse_header(note, str(path))
@@ -109,22 +111,19 @@ def _first(path: Path, lines: Sequence[str]) -> int:
     return start
 
 
-def _is_foreign(path: Path) -> bool:
+def _is_foreign(lines: Sequence[str], start: int) -> bool:
     """Whether a table has names of its own for most of what a Log needs, and numbers below them."""
-    with path.open("rb") as file:
-        head = file.read(65536)
-    if _MARK.encode() in head:
+    below = any(line.strip() and not line.startswith("#") for line in lines[start + 1 :])
+    if not below or any(line.startswith(_MARK) for line in lines[:start]):
         return False
-    below = [line for line in head.splitlines() if line.strip() and not line.startswith(b"#")][1:]
-    if not below:
-        return False
-    first = table.first_line(head) or ""
-    names = [name.strip().strip('"') for name in first.split(",")]
-    stems = {name.split(".", 1)[0] for name in names}
-    if stems & {field.name for kind in (Log, Trajectory) for field in kind.FIELDS[1:]}:
-        # Somebody who writes gait's names means them; a slip among them is told.
-        return False
-    return _separator(first) == "," and not all(table.is_number(name) for name in names)
+    names = [name.strip().strip('"') for name in lines[start].split(",")]
+    # Somebody who writes gait's names means them; a slip among them is told.
+    return not _stems(names) & _FIELDS and not all(table.is_number(name) for name in names)
+
+
+def _stems(names: Sequence[str]) -> set[str]:
+    """The fields that columns speak of."""
+    return {name.split(".", 1)[0] for name in names}
 
 
 def _separator(line: str) -> str:
@@ -132,19 +131,16 @@ def _separator(line: str) -> str:
     return max(_SEPARATORS, key=line.count)
 
 
-def _flatten(record: Record) -> tuple[list[str], list[list[Any]]]:
-    names: list[str] = []
-    columns: list[list[Any]] = []
-    for name, stamps in clock.pack(record.t).items():
-        names.append(name)
-        columns.append(stamps.tolist())
+def _flatten(record: Record) -> dict[str, list[Any]]:
+    """Every column by its name."""
+    columns: dict[str, list[Any]] = {name: stamps.tolist() for name, stamps in clock.pack(record.t).items()}
     arrays: dict[str, AnyArray] = record.arrays()
     for field in record.FIELDS[1:]:
         if field.name in arrays:
             flat = arrays[field.name].reshape(len(record), -1)
-            names += field.columns(record.labels)
-            columns += (flat if field.dtype == "float64" else flat.astype(np.int64)).T.tolist()
-    return names, columns
+            whole = flat if field.dtype == "float64" else flat.astype(np.int64)
+            columns |= zip(field.columns(record.labels), whole.T.tolist(), strict=True)
+    return columns
 
 
 def _rename(names: Sequence[str], columns: Mapping[str, str | None], path: Path) -> list[str | None]:
@@ -181,16 +177,16 @@ def _present(kind: type[Log] | type[Trajectory], labels: Labels, names: Sequence
 
 def _guess(names: Sequence[str], robot: str, path: Path) -> tuple[type[Log] | type[Trajectory], dict[str, Any]]:
     """Kind and metadata of a file without our header, from the names of its columns."""
-    stems = {name.split(".", 1)[0] for name in names}
-    if not stems & {field.name for kind in (Log, Trajectory) for field in kind.FIELDS[1:]}:
+    stems = _stems(names)
+    if not stems & _FIELDS:
         raise GaitError(
             f"{path} has none of gait's columns, such as gyro.x: rename them, or give gait.io.read_csv a map of names"
         )
-    if not stems & {field.name for field in Log.FIELDS if field.required and field.name != "t"}:
+    if not stems & {field.name for field in Log.FIELDS[1:] if field.required}:
         return Trajectory, {}
     joints = [name.removeprefix("q.") for name in names if name.startswith("q.")]
     per_leg = (_legs(names, field) for field in Log.FIELDS if "leg" in field.axes)
-    legs = next(filter(None, per_leg), None) or _legs_of(robot)
+    legs = next(filter(None, per_leg), None) or list(Robot.load(robot).leg_names)
     return Log, {"robot": robot, "leg_names": legs, "joint_names": joints}
 
 
@@ -199,9 +195,3 @@ def _legs(names: Sequence[str], field: Field) -> list[str]:
     prefix, inner = f"{field.name}.", "".join(f".{AXES[axis][0]}" for axis in field.axes[1:])
     mine = (name for name in names if name.startswith(prefix) and name.endswith(inner))
     return [name[len(prefix) : len(name) - len(inner)] for name in mine]
-
-
-def _legs_of(robot: str) -> list[str]:
-    from gait.robot import Robot
-
-    return list(Robot.load(robot).leg_names)

@@ -1,22 +1,181 @@
-"""CSV from elsewhere: columns by a map or by what their names say, empty cells where a sensor was silent."""
+"""Logs of other tools: arrays or columns by a map or by what their names say, silent sensors, unnamed joints."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 
-from gait.arrays import AnyArray
-from gait.errors import GaitError
-from gait.io.guess import Guess, guess_column
-from gait.io.joints import meaning_of
-from gait.io.named_arrays import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
-from gait.io.reading import Notes
+from gait.arrays import AnyArray, Array
+from gait.errors import GaitError, located, os_errors
+from gait.io.format import Notes
+from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column
+from gait.io.joints import match_joints, meaning_of
+from gait.io.motion import rotation_rate
+from gait.io.signals import Signal, merge
 from gait.io.text_numbers import parse
-from gait.log.log import Log
-from gait.read_options import ReadOptions
+from gait.log import Log
+from gait.log.fields import AXES
+from gait.read_options import NONE, ReadOptions
 from gait.robot import Robot
+
+ROLE = {field.name: field.role for field in Log.FIELDS if field.name in (*AXES_OF, *PER_JOINT)}
+_NEEDED = [field.name for field in Log.FIELDS if field.required and field.name not in ("t", "dq")]
+"""Without velocities, those of the joints come from their angles."""
+_XYZW = [3, 0, 1, 2]
+
+
+@dataclass
+class Piece:
+    """One field as it stands in a file."""
+
+    field: str
+    where: str
+    """Column or dataset, for messages."""
+    t: Array
+    """Stamps (n,), s."""
+    values: AnyArray
+    """(n, k)."""
+    names: tuple[str, ...] = ()
+    """Of the joints, where the file tells."""
+
+
+def read_map(path: Path | None, names: Collection[str], where: Path) -> dict[str, Guess | None]:
+    """A map of names: `theirs: field`, with a unit behind it where it is not SI, or `theirs: null` to leave it out.
+
+    Args:
+        path: a YAML file; no map without.
+        names: those that there are.
+        where: the file that they are in.
+    """
+    if path is None:
+        return {}
+    try:
+        with os_errors(f"cannot read {path}"):
+            tree: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise GaitError(f"{path} is not valid YAML: write lines such as `imu_wx: gyro.x`") from None
+    if not isinstance(tree, Mapping) or not tree:
+        raise GaitError(f"{path} must hold lines such as `imu_wx: gyro.x`, from their names to those of gait")
+    found: dict[str, Guess | None] = {}
+    for key, text in tree.items():
+        theirs = str(key).strip("/")
+        if theirs not in names:
+            raise GaitError(f"{path} speaks of '{theirs}', which {where} has not: it has {', '.join(names)}")
+        found[theirs] = None if text is None else _mapped(path, theirs, str(text))
+    return found
+
+
+def _mapped(path: Path, theirs: str, text: str) -> Guess:
+    """What a line of a map says: a field, its part, and a unit."""
+    ours, _, unit = text.strip().partition(" ")
+    field, _, part = ours.partition(".")
+    if field not in ("t_ns", *(field.name for field in Log.FIELDS)):
+        raise GaitError(f"{path} maps {theirs} to '{ours}', which is no field of a Log: see docs/log.md for those")
+    if unit and unit.strip().lower() not in UNITS:
+        raise GaitError(f"{path} gives {theirs} the unit '{unit}': choose one of {', '.join(UNITS)}, or leave it out")
+    if field == "t_ns":
+        field, unit = "t", unit or "ns"
+    return Guess(field, part, UNITS[unit.strip().lower()] if unit else 1.0)
+
+
+def seconds(values: Array, scale: float, said: bool, where: str, notes: Notes) -> Array:
+    """Stamps in seconds: in the unit that was said, or in the one that makes the rate that of a robot."""
+    if said or len(values) < 3:
+        return np.asarray(values * scale)
+    step = float(np.nanmedian(np.abs(np.diff(values))))
+    for unit in ("s", "ms", "us", "ns"):
+        if 1.0 / 5000.0 <= step * UNITS[unit] <= 0.1:
+            if unit != "s":
+                notes.say(f"{where}: stamps taken to be in {unit}, from their steps")
+            return np.asarray(values * UNITS[unit])
+    return np.asarray(values)
+
+
+def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Path) -> Log:
+    """Match joints, settle the order of quaternions, and merge."""
+    robot = Robot.load(options.robot or "go1")
+    if options.robot is None:
+        notes.say(f"the file does not say which robot it is of, so {robot.name} is taken: --robot chooses another")
+    by_field: dict[str, Piece] = {}
+    for piece in pieces:
+        if piece.field in by_field:
+            first = by_field[piece.field].where
+            raise GaitError(
+                f"{path}: both {first} and {piece.where} look like {piece.field}: leave one out with --columns"
+                f" map.yaml, a file with the line `{piece.where}: null`"
+            )
+        by_field[piece.field] = piece
+    missing = [name for name in _NEEDED if name not in by_field]
+    if missing:
+        have = ", ".join(f"{piece.where} for {name}" for name, piece in by_field.items()) or "nothing"
+        raise GaitError(
+            f"{path}: nothing in it looks like {missing[0]}: name it with --columns map.yaml, a file with lines such as"
+            f" `their_name: {missing[0]}{'.x' if missing[0] != 'q' else '.FR_hip_joint'}` (found {have})"
+        )
+    for name in PER_JOINT:
+        if name in by_field:
+            _put_in_order(by_field[name], robot.joint_names, options.joint_names, notes, path)
+    signals = {}
+    for role in dict.fromkeys(ROLE.values()):
+        present = [by_field[name] for name in ROLE if ROLE[name] == role and name in by_field]
+        if present and getattr(options, role) != NONE:
+            signals[role] = _signal(present)
+    if "truth" in signals and not {"pos_w", "quat_wb_wxyz"} <= set(signals["truth"].arrays):
+        notes.say("ground truth needs position and rotation: what there is of it was left out")
+        del signals["truth"]
+    if "truth" in signals:
+        _settle_quaternions(by_field["quat_wb_wxyz"], signals["truth"], signals["imu"], notes)
+    with located(path):
+        return merge(signals, robot, notes, path.name, align=options.align_clock)
+
+
+def _put_in_order(piece: Piece, joints: tuple[str, ...], given: str | None, notes: Notes, path: Path) -> None:
+    names = piece.names or tuple(f"joint_{i}" for i in range(piece.values.shape[1]))
+    with located(f"{path}, {piece.where}"):
+        found = match_joints(names, joints, given)
+    if piece.field == "q":
+        notes.say(found.note)
+    piece.values, piece.names = piece.values[:, list(found.index)], joints
+
+
+def _signal(pieces: list[Piece]) -> Signal:
+    """Arrays of one sensor on the stamps of the first."""
+    first = pieces[0]
+    arrays: dict[str, AnyArray] = {}
+    for piece in pieces:
+        arrays |= Signal(piece.where, piece.t, {piece.field: piece.values}).at(first.t)
+    return Signal(first.where, first.t, arrays)
+
+
+def _settle_quaternions(piece: Piece, truth: Signal, imu: Signal, notes: Notes) -> None:
+    """Scalar first or last: whichever turns about the axes about which the gyro turns."""
+    given, said = truth.arrays["quat_wb_wxyz"], piece.where.lower()
+    if "xyzw" in said:
+        truth.arrays["quat_wb_wxyz"] = given[:, _XYZW]
+    if "xyzw" in said or "wxyz" in said or piece.names == AXES["wxyz"]:
+        return
+    norm = np.linalg.norm(given, axis=1, keepdims=True)
+    good = (norm[:, 0] > 0.5) & np.isfinite(truth.t) & (np.diff(truth.t, prepend=-np.inf) > 0.0)
+    unit, t = given[good] / norm[good], truth.t[good]
+    first = last = 0.0
+    if len(t) > 2:
+        gyro = np.stack([np.interp(t, imu.t, imu.arrays["gyro"][:, i]) for i in range(3)], axis=1)
+        first, last = (_likeness(rotation_rate(t, one), gyro) for one in (unit, unit[:, _XYZW]))
+    if last > first + 0.2:
+        truth.arrays["quat_wb_wxyz"] = given[:, _XYZW]
+        notes.say(f"{piece.where}: quaternions are x, y, z, w, as the gyro tells")
+    else:
+        why = ", as the gyro tells" if first > last + 0.2 else ""
+        notes.say(f"{piece.where}: quaternions taken to be w, x, y, z{why}")
+
+
+def _likeness(one: Array, other: Array) -> float:
+    return float(np.sum(one * other)) / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-12)
 
 
 def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOptions, notes: Notes) -> Log:
@@ -48,7 +207,7 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
         if known.any():
             # Where a sensor was silent its cells are empty, and it has stamps of its own.
             pieces.append(Piece(field, parts[order[0]], t[known], columns[known], tuple(order)))
-    return log_of(pieces, options, notes, path, path.name)
+    return log_of(pieces, options, notes, path)
 
 
 def _columns(names: Sequence[str], options: ReadOptions, notes: Notes, path: Path) -> dict[str, Guess]:

@@ -1,25 +1,78 @@
-"""What a file format is: one small class that knows its files, reads them and writes them."""
+"""What a file format is: one small class that knows its files, reads and writes them; and what comes of reading."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from gait.arrays import AnyArray
 from gait.errors import GaitError, located
-from gait.io.reading import Notes
+from gait.log import Log, Record, Trajectory
 from gait.log.fields import refuse_unknown
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
 from gait.read_options import ReadOptions
 
 VERSION = 1
 """Version of the native layout; a file of a later one is refused with a word on upgrading."""
 
 KINDS: dict[str, type[Log] | type[Trajectory]] = {"log": Log, "trajectory": Trajectory}
+
+
+@dataclass(frozen=True)
+class StreamInfo:
+    """One topic of a bag, or one group of another file, whether it was used or not."""
+
+    name: str
+    kind: str
+    """Type of its messages, such as sensor_msgs/msg/Imu."""
+    count: int
+    rate: float
+    """Hz; nan where it was not looked at."""
+    used: str = ""
+    """What for: imu, joints, targets, truth; empty if not at all."""
+
+
+@dataclass
+class Notes:
+    """Filled while a file is read; every line is a sentence without its full stop."""
+
+    lines: list[str] = field(default_factory=list)
+    streams: list[StreamInfo] = field(default_factory=list)
+    about: dict[str, str] = field(default_factory=dict)
+    """What gait itself put into a bag beside the messages."""
+
+    def say(self, line: str) -> None:
+        """Tell the user; the same line twice is told once."""
+        if line and line not in self.lines:
+            self.lines.append(line)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A record with all that there is to say about where it came from."""
+
+    record: Log | Trajectory
+    path: str
+    notes: tuple[str, ...] = ()
+    """What was guessed, mended or left out, a sentence each."""
+    streams: tuple[StreamInfo, ...] = ()
+    """What a bag or an HDF5 file holds; empty for files that are one table."""
+
+    @property
+    def log(self) -> Log:
+        """The record, if it is a Log; otherwise an error that says so."""
+        if not isinstance(self.record, Log):
+            raise GaitError(f"{self.path} holds a Trajectory, not a Log: give a file with IMU and joint data")
+        return self.record
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The record, if it is a Trajectory; otherwise an error that says so."""
+        if not isinstance(self.record, Trajectory):
+            raise GaitError(f"{self.path} holds a Log, not a Trajectory: give the output of an estimator")
+        return self.record
 
 
 class Format(Protocol):
@@ -66,7 +119,7 @@ def build(
 ) -> Log | Trajectory:
     """Make the record from the parts of a file; what is wrong with them is said with the file's name."""
     with located(where):
-        refuse_unknown(arrays, [field.name for field in kind.FIELDS], kind.KIND)
+        refuse_unknown(arrays, [one.name for one in kind.FIELDS], kind.KIND)
         given: dict[str, Any] = {**arrays, **metadata}
         return kind(**given)
 

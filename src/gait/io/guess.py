@@ -8,8 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gait.io.joints import words_of
-from gait.log.fields import body_fields
+from gait.log import Log
+from gait.log.fields import AXES
 
+AXES_OF = {one.name: AXES[one.axes[0]] for one in Log.FIELDS if one.axes in (("xyz",), ("wxyz",))}
+"""Names of the components of each field of the IMU and of the body's ground truth."""
+PER_JOINT = tuple(one.name for one in Log.FIELDS if one.axes == ("joint",))
+"""Fields with one number for each joint."""
 _DEGREE = math.pi / 180.0
 UNITS = {
     "deg": _DEGREE, "deg/s": _DEGREE, "dps": _DEGREE, "degrees": _DEGREE,
@@ -83,7 +88,7 @@ def guess_column(name: str, joints: Sequence[object], meaning: object) -> Guess 
         return Guess(_SHORT[tail], tail[-1], scale)
     if tail in ("x", "y", "z", "w"):
         field = _field(words[:-1], words[:-1])
-        return Guess(field, tail, scale) if field in {one.name for one in body_fields()} else None
+        return Guess(field, tail, scale) if field in AXES_OF else None
     index = next((word for word in reversed(words) if word.isdigit()), None)
     if index is not None and "joint" in means:
         field = _joint_field(means)

@@ -10,11 +10,10 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
-from gait.io.guess import Guess, guess_field
-from gait.io.named_arrays import AXES_OF, PER_JOINT, ROLE, Piece, log_of, read_map, seconds
-from gait.io.reading import Notes, StreamInfo
-from gait.log.log import Log
-from gait.log.record import Record
+from gait.io.foreign import ROLE, Piece, log_of, read_map, seconds
+from gait.io.format import Notes, StreamInfo
+from gait.io.guess import AXES_OF, PER_JOINT, Guess, guess_field
+from gait.log import Log, Record
 from gait.read_options import NONE, ReadOptions
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -58,7 +57,7 @@ class Hdf5:
             )
         if pieces and not given:
             notes.say("datasets guessed: " + ", ".join(f"{piece.where} for {piece.field}" for piece in pieces))
-        return log_of(pieces, options, notes, path, path.name)
+        return log_of(pieces, options, notes, path)
 
     def write(self, record: Record, path: Path) -> None:
         """Not written: `.npz` and `.mcap` hold the same."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gait.errors import GaitError
 
@@ -18,8 +19,8 @@ Names = Sequence[str]
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _NOISE = {"joint", "leg", "motor", "link", "actuator", "j"}
 
-_FRONT, _REAR = {"f", "front", "fore"}, {"h", "b", "rear", "hind", "back"}
-_LEFT, _RIGHT = {"l", "left"}, {"r", "right"}
+_ENDS = {**dict.fromkeys(("f", "front", "fore"), "F"), **dict.fromkeys(("h", "b", "rear", "hind", "back"), "R")}
+_SIDES = {"l": "L", "left": "L", "r": "R", "right": "R"}
 # Two letters in either order; R is rear only where the other letter says the side, and RR both.
 _LEGS = {
     **dict.fromkeys(("fr", "rf"), "FR"),
@@ -68,10 +69,6 @@ def match_joints(theirs: Names, ours: Names, given: str | None = None) -> JointM
     raise GaitError(_complaint(theirs, ours, pairs))
 
 
-def _same(name: str) -> object:
-    return name
-
-
 def _plain(name: str) -> object:
     """Letters alone, without a name space before or `joint` after them."""
     tail = re.split(r"[/:]", name)[-1]
@@ -81,9 +78,7 @@ def _plain(name: str) -> object:
 def meaning_of(name: str, hip: str = "hip") -> object:
     """Leg and link, where a name says both and says them once; `hip` is what the bare word hip stands for."""
     words = [word for word in words_of(name) if word not in _NOISE]
-    legs = {_LEGS[word] for word in words if word in _LEGS}
-    ends = {end for end, group in (("F", _FRONT), ("R", _REAR)) if group & set(words)}
-    sides = {side for side, group in (("L", _LEFT), ("R", _RIGHT)) if group & set(words)}
+    legs, ends, sides = ({table[word] for word in words if word in table} for table in (_LEGS, _ENDS, _SIDES))
     if not legs and len(ends) == 1 and len(sides) == 1:
         legs = {ends.pop() + sides.pop()}
     links = {_LINKS[word] for word in words if word in _LINKS}
@@ -97,17 +92,13 @@ def meaning_of(name: str, hip: str = "hip") -> object:
     return (legs.pop(), links.pop()) if len(legs) == len(links) == 1 else None
 
 
-def _meaning_beside_abduction(name: str) -> object:
-    """The same where abduction has a name of its own: abad, hip, knee are hip, thigh, calf."""
-    return meaning_of(name, hip="thigh")
-
-
 _Key = Callable[[str], object]
 _RULES: tuple[tuple[_Key, _Key, str], ...] = (
-    (_same, _same, ""),
+    (str, str, ""),
     (_plain, _plain, "but for prefixes and the word joint"),
     (meaning_of, meaning_of, "by what their names mean"),
-    (_meaning_beside_abduction, meaning_of, "by what their names mean (hip is the thigh joint)"),
+    # Where abduction has a name of its own: abad, hip, knee are hip, thigh, calf.
+    (partial(meaning_of, hip="thigh"), meaning_of, "by what their names mean (hip is the thigh joint)"),
 )
 """How to look at their names and at ours, from the strict to the lenient."""
 
@@ -135,25 +126,21 @@ def _pairs(given: str | None, theirs: Names, ours: Names) -> dict[str, str]:
     if not given:
         return {}
     items = [item.strip() for item in given.split(",") if item.strip()]
-    if not any("=" in item for item in items):
-        if len(items) != len(theirs):
-            raise GaitError(
-                f"--joint-names has {len(items)} names but there are {len(theirs)} joints: give one for each, in the"
-                " order of the log"
-            )
-        pairs = dict(zip(items, theirs, strict=True))
-    else:
-        pairs = {}
-        for item in items:
-            name, _, target = item.partition("=")
-            pairs[target.strip()] = name.strip()
+    paired = any("=" in item for item in items)
+    if not paired and len(items) != len(theirs):
+        raise GaitError(
+            f"--joint-names has {len(items)} names but there are {len(theirs)} joints: give one for each, in the"
+            " order of the log"
+        )
+    both = [item.partition("=")[::2] for item in items] if paired else zip(theirs, items, strict=True)
+    pairs = {target.strip(): name.strip() for name, target in both}
     unknown = [name for name in pairs.values() if name not in theirs]
     if unknown:
         raise GaitError(
             f"--joint-names speaks of '{unknown[0]}', which the log has not: its joints are {', '.join(theirs)}"
         )
     strangers = [name for name in pairs if name not in ours]
-    if strangers and any("=" in item for item in items):
+    if strangers and paired:
         raise GaitError(
             f"--joint-names speaks of '{strangers[0]}', which the robot has not: its joints are {', '.join(ours)}"
         )

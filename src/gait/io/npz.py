@@ -11,11 +11,8 @@ from gait.arrays import AnyArray
 from gait.errors import GaitError, os_errors
 from gait.io import clock
 from gait.io.atomic import atomic_path
-from gait.io.format import build, header, in_order, parse_header
-from gait.io.reading import Notes
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.io.format import Notes, build, header, in_order, parse_header
+from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions
 
 

@@ -1,20 +1,29 @@
-"""Signals as recorded, each on its own time stamps, and their repair: sorted, without repeats or clock resets."""
+"""Signals as recorded, each on its own time stamps; their repair; and one Log of them on the clock of the IMU."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from gait.arrays import AnyArray, Array
-from gait.io.reading import Notes
-from gait.log.fields import LOG_FIELDS
-from gait.log.record import interpolate
+from gait.errors import GaitError
+from gait.io.format import Notes
+from gait.io.motion import clock_offset, differentiate, rotation_rate, world_velocity
+from gait.log import MAX_GAP, Log
+from gait.log.record import interpolate, places
+from gait.robot import Robot
 
 RESET = 1.0
 """A clock that goes back by more than this (s) was reset; by less, messages came out of order."""
 LEAP = 3600.0
 """A clock that goes on by more than this (s) was reset as well."""
+ENOUGH = 0.5
+"""Targets and truth that cover less of a log than this are left out rather than the rest of the log."""
+QUICK = 0.02
+"""Length of the parabola for joint velocities, s: joints move faster than bodies."""
 
 
 @dataclass
@@ -40,10 +49,6 @@ class Signal:
         """The rows of an index or mask."""
         return Signal(self.name, self.t[rows], {name: array[rows] for name, array in self.arrays.items()})
 
-    def same_stamps(self, t: Array) -> bool:
-        """Whether its stamps are these."""
-        return len(self.t) == len(t) and bool((self.t == t).all())
-
     def at(self, t: Array, hold: tuple[str, ...] = ()) -> dict[str, AnyArray]:
         """The arrays at other stamps: straight between samples, along the arc for rotations.
 
@@ -51,12 +56,10 @@ class Signal:
             t: stamps within the span of the signal.
             hold: arrays that keep their value until the next sample, as commands and flags do.
         """
-        if self.same_stamps(t):
+        if np.array_equal(self.t, t):
             return dict(self.arrays)
-        before = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
-        step = self.t[before + 1] - self.t[before]
-        part = np.clip((t - self.t[before]) / step, 0.0, 1.0)
-        axes = {field.name: field.axes for field in LOG_FIELDS}
+        before, part = places(self.t, t)
+        axes = {one.name: one.axes for one in Log.FIELDS}
         return {
             name: interpolate(array, before, part, axes.get(name, ()), hold=name in hold)
             for name, array in self.arrays.items()
@@ -100,13 +103,157 @@ def _longest_run(signal: Signal, notes: Notes) -> Signal:
     breaks = np.flatnonzero((steps < -RESET) | (steps > LEAP)) + 1
     if not len(breaks):
         return signal
-    edges = [0, *breaks.tolist(), len(signal.t)]
-    lengths = np.diff(edges)
-    longest = int(np.argmax(lengths))
-    first, last = edges[longest], edges[longest + 1]
+    kept = max(np.split(np.arange(len(signal.t)), breaks), key=len)
     jump = steps[breaks[0] - 1]
     notes.say(
         f"{signal.name}: the clock was reset {len(breaks)} time{'s' * (len(breaks) > 1)} (first by {jump:+.3f} s);"
-        f" the longest part was kept, {last - first} of {len(signal.t)} samples"
+        f" the longest part was kept, {len(kept)} of {len(signal.t)} samples"
     )
-    return signal.pick(np.arange(first, last))
+    return signal.pick(kept)
+
+
+def merge(
+    signals: Mapping[str, Signal], robot: Robot, notes: Notes, source: str, align: bool = False, keep: str = ""
+) -> Log:
+    """Make a Log.
+
+    Args:
+        signals: `imu` (gyro, accel) and `joints` (q, perhaps dq and tau) are needed; `targets` (q_des), `truth` (pos_w,
+            quat_wb_wxyz, perhaps vel_b or vel_w) and `feet` (contact, foot_force, foot_vel_w) may be there. Joints and
+            legs are in the order of the robot.
+        robot: whose joints they are.
+        notes: is told what was done.
+        source: for `Log.source`.
+        align: estimate the time offset of the ground truth from the angular rates, and remove it.
+        keep: a signal that the user asked for, which is therefore kept however little of the log it covers.
+    """
+    feet = tuple(one.name for one in Log.FIELDS if one.role == "feet")
+    optional = {"joints": ("dq", "tau"), "truth": ("vel_w", "twist"), "feet": feet}
+    ready = {role: mend(signal, notes, optional.get(role, ())) for role, signal in signals.items()}
+    for role, signal in ready.items():
+        if len(signal.t) < 2:
+            raise GaitError(f"{signal.name} has {len(signal.t)} usable samples: choose another topic for {role}")
+    joints = ready["joints"]
+    if "dq" not in joints.arrays:
+        joints.arrays["dq"] = differentiate(joints.t, joints.arrays["q"], QUICK)
+        notes.say(f"{joints.name}: no joint velocities, so they come from the angles")
+    if "tau" in joints.arrays and not joints.arrays["tau"].any():
+        del joints.arrays["tau"]
+        notes.say(f"{joints.name}: all torques are zero, and were left out")
+    if "truth" in ready:
+        ready["truth"] = _prepare_truth(ready["truth"], ready["imu"], notes, align)
+
+    t = _rows(ready, notes, keep)
+    arrays: dict[str, Any] = {"t": t}
+    for role in ("imu", "joints", "targets", "truth", "feet"):
+        if role in ready:
+            _say_rates(role, ready[role], t, ready["imu"], notes)
+            arrays |= ready[role].at(t, hold=("q_des",))
+    return Log(**arrays, robot=robot, source=source)
+
+
+def _prepare_truth(truth: Signal, imu: Signal, notes: Notes, align: bool) -> Signal:
+    quat = truth.arrays["quat_wb_wxyz"]
+    norm = np.linalg.norm(quat, axis=1)
+    if (norm < 0.5).any():
+        notes.say(f"{truth.name}: {int((norm < 0.5).sum())} poses without a rotation dropped")
+        truth = truth.pick(norm >= 0.5)
+        if len(truth.t) < 2:
+            raise GaitError(f"{truth.name} has no rotations: choose another topic with --truth, or --truth none")
+        quat, norm = truth.arrays["quat_wb_wxyz"], norm[norm >= 0.5]
+    truth.arrays["quat_wb_wxyz"] = quat / norm[:, None]
+    if "vel_w" not in truth.arrays:
+        vel_w, words = world_velocity(
+            truth.t, truth.arrays["pos_w"], truth.arrays["quat_wb_wxyz"], truth.arrays.pop("twist", None)
+        )
+        truth.arrays["vel_w"] = vel_w
+        notes.say(f"{truth.name}: {words}" if words else "")
+    truth.arrays.pop("twist", None)
+    if align:
+        rate = rotation_rate(truth.t, truth.arrays["quat_wb_wxyz"])
+        offset = clock_offset(imu.t, imu.arrays["gyro"], truth.t, rate)
+        if not offset.sure:
+            raise GaitError(
+                f"cannot align the clock of {truth.name}: it does not turn as the gyro does (correlation"
+                f" {offset.correlation:.2f}); leave out --align-clock, or give another --truth"
+            )
+        truth.t = truth.t + offset.seconds
+        notes.say(
+            f"{truth.name}: its clock was {'behind' if offset.seconds > 0 else 'ahead'} by"
+            f" {abs(offset.seconds) * 1e3:.1f} ms, and was aligned (correlation {offset.correlation:.2f})"
+        )
+    return truth
+
+
+def _rows(ready: dict[str, Signal], notes: Notes, keep: str) -> Array:
+    """The stamps of the IMU at which everything is known."""
+    imu, joints = ready["imu"], ready["joints"]
+    inside = _covered(imu.t, joints)
+    if not inside.any():
+        raise GaitError(
+            f"{imu.name} and {joints.name} do not overlap in time ({_span(imu)} and {_span(joints)}): choose the other"
+            " clock with --time message or --time header"
+        )
+    holes = inside & ~_within_gaps(imu.t, joints, MAX_GAP)
+    if int(inside.sum()) > int(holes.sum()):
+        notes.say(
+            f"{joints.name}: pauses of more than {MAX_GAP:g} s, whose {int((inside & ~holes).sum())} rows are left out"
+        )
+        inside = holes
+    total = int(inside.sum())
+    for role in ("targets", "truth", "feet"):
+        if role not in ready:
+            continue
+        also = inside & _covered(imu.t, ready[role], MAX_GAP if role == "targets" else 0.0)
+        left = int(also.sum())
+        if left < max(2, ENOUGH * total) and role != keep:
+            asked = f"; --{role} {ready[role].name} keeps that part alone" if left >= 2 and role != "feet" else ""
+            notes.say(f"{ready[role].name}: covers {left} of {total} rows, and was left out{asked}")
+            del ready[role]
+        elif left < 2:
+            raise GaitError(
+                f"{ready[role].name} and {imu.name} do not overlap in time ({_span(ready[role])} and {_span(imu)}):"
+                f" choose the other clock with --time, align it with --align-clock, or give --{role} none"
+            )
+        else:
+            if left < total:
+                notes.say(f"{total - left} of {total} rows are left out, for which there is no {role}")
+            inside = also
+    if "truth" in ready:
+        _say_gaps(ready["truth"], imu.t[inside], notes)
+    if int(inside.sum()) < 2:
+        raise GaitError(f"{imu.name} and the other topics have fewer than two rows in common: record them together")
+    t: Array = imu.t[inside]
+    return t
+
+
+def _covered(t: Array, signal: Signal, slack: float = 0.0) -> AnyArray:
+    """Whether each stamp lies within the span of a signal; a command holds for a while after it was sent."""
+    return np.asarray((t >= signal.t[0]) & (t <= signal.t[-1] + slack))
+
+
+def _within_gaps(t: Array, signal: Signal, longest: float) -> AnyArray:
+    before, part = places(signal.t, t)
+    long = signal.t[before + 1] - signal.t[before] > longest
+    return np.asarray(long & (part > 0.0) & (part < 1.0))
+
+
+def _say_gaps(truth: Signal, t: Array, notes: Notes) -> None:
+    steps = np.diff(truth.t[(truth.t >= t[0]) & (truth.t <= t[-1])])
+    gaps = steps[steps > MAX_GAP]
+    if len(gaps):
+        notes.say(
+            f"{truth.name}: {len(gaps)} pauses of more than {MAX_GAP:g} s, the longest {gaps.max():.2f} s, bridged by"
+            " straight lines: do not judge an estimate there"
+        )
+
+
+def _say_rates(role: str, signal: Signal, t: Array, imu: Signal, notes: Notes) -> None:
+    near = np.clip(np.searchsorted(signal.t, t), 0, len(signal.t) - 1)
+    if (signal.t[near] != t).any():
+        how = "held" if role == "targets" else "interpolated"
+        notes.say(f"{signal.name} at {signal.rate:.4g} Hz {how} to the stamps of {imu.name} at {imu.rate:.4g} Hz")
+
+
+def _span(signal: Signal) -> str:
+    return f"{signal.t[0]:.3f} to {signal.t[-1]:.3f} s"

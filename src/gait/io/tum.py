@@ -9,9 +9,8 @@ import numpy as np
 from gait.errors import GaitError, located
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
-from gait.io.reading import Notes
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.io.format import Notes
+from gait.log import Record, Trajectory
 from gait.read_options import ReadOptions
 
 _COLUMNS = ("t", "x", "y", "z", "qx", "qy", "qz", "qw")
@@ -26,14 +25,10 @@ class Tum:
     def matches(self, head: bytes) -> bool:
         """Text whose first line that is no comment is eight numbers."""
         values = (table.first_line(head) or "").split()
-        try:
-            return len([float(value) for value in values]) == len(_COLUMNS)
-        except ValueError:
-            return False
+        return len(values) == len(_COLUMNS) and all(map(table.is_number, values))
 
     def read(self, path: Path, options: ReadOptions, notes: Notes) -> Trajectory:
         """Read a trajectory; its velocity is the central difference of the positions."""
-        path = Path(path)
         values = table.parse(path, table.read_text(path).splitlines(), 0, _COLUMNS, None)
         t = values["t"]
         pos_w = np.stack([values[name] for name in ("x", "y", "z")], axis=1)

@@ -62,11 +62,11 @@ class Node:
             ) from None
         self._waitset: Any = WaitSet(self._participant)
 
-    def reader(self, topic: str, kind: Any) -> Reader:
-        """Read a topic, whatever the reliability of who writes it."""
+    def reader(self, topic: str, kind: str) -> Reader:
+        """Read a topic of messages of some type, whatever the reliability of who writes it."""
         return Reader(self._participant, self._waitset, topic, kind)
 
-    def writer(self, topic: str, kind: Any, depth: int) -> Writer:
+    def writer(self, topic: str, kind: str, depth: int) -> Writer:
         """Write a topic, reliably for those who ask for it."""
         return Writer(self._participant, topic, kind, depth)
 
@@ -84,17 +84,19 @@ class Node:
 class Reader:
     """Messages of one topic as bytes, in the order of arrival."""
 
-    def __init__(self, participant: Any, waitset: Any, topic: str, kind: Any) -> None:
+    def __init__(self, participant: Any, waitset: Any, topic: str, kind: str) -> None:
         from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
         from cyclonedds.qos import Policy, Qos
         from cyclonedds.sub import DataReader
         from cyclonedds.topic import Topic
 
+        from gait.live.idl import raw
+
         # Best effort is what sensors send, and it also hears those that are reliable. All is kept until it is taken:
         # a pause of this process must not cost a sample.
         qos = Qos(Policy.Reliability.BestEffort, Policy.History.KeepAll, Policy.Durability.Volatile)
         self.topic, self.count = topic, 0
-        self._reader: Any = DataReader(participant, Topic(participant, topic, kind), qos=qos)
+        self._reader: Any = DataReader(participant, Topic(participant, topic, raw(kind)), qos=qos)
         self._condition = ReadCondition(self._reader, ViewState.Any | InstanceState.Any | SampleState.Any)
         waitset.attach(self._condition)
 
@@ -115,16 +117,18 @@ class Reader:
 class Writer:
     """Sends messages that are encoded already."""
 
-    def __init__(self, participant: Any, topic: str, kind: Any, depth: int) -> None:
+    def __init__(self, participant: Any, topic: str, kind: str, depth: int) -> None:
         from cyclonedds.core import DDSException
         from cyclonedds.pub import DataWriter
         from cyclonedds.qos import Policy, Qos
         from cyclonedds.topic import Topic
 
+        from gait.live.idl import raw
+
         # A listener that is too slow must not hold up the estimator: no waiting, what does not fit is dropped.
         qos = Qos(Policy.Reliability.Reliable(0), Policy.History.KeepLast(depth), Policy.Durability.Volatile)
-        self._kind, self._error = kind, DDSException
-        self._writer: Any = DataWriter(participant, Topic(participant, topic, kind), qos=qos)
+        self._kind, self._error = raw(kind), DDSException
+        self._writer: Any = DataWriter(participant, Topic(participant, topic, self._kind), qos=qos)
         self.dropped = 0
 
     @property

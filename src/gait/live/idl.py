@@ -12,7 +12,7 @@ from typing import Any
 import cyclonedds.idl.annotations as annotate
 from cyclonedds.idl import make_idl_struct, types
 
-from gait.io.ros.definitions import IMU, JOINT_STATE, ODOMETRY, TRANSFORMS, known
+from gait.io.ros.definitions import known
 
 _BASE, _NAME, _ARRAY = 1, 2, 3
 _OTHER_NAMES = {"string": str, "bool": bool, "octet": types.uint8}
@@ -37,6 +37,7 @@ def _type(node: int, what: Any) -> Any:
     return types.array[inside, count] if node == _ARRAY else types.sequence[inside]
 
 
+@lru_cache(maxsize=64)
 def raw(name: str) -> Any:
     """A type whose messages are bytes: `encoded`, a whole message in CDR with the four bytes before it."""
     made = _struct(name)
@@ -50,7 +51,3 @@ def _of(kind: Any, encoded: bytes, *args: Any, **more: Any) -> Any:
     message = kind.__new__(kind)
     message.encoded = encoded
     return message
-
-
-Imu, JointState, Odometry, TFMessage = (raw(name) for name in (IMU, JOINT_STATE, ODOMETRY, TRANSFORMS))
-LowState, LowCmd = raw("unitree_go/msg/LowState"), raw("unitree_go/msg/LowCmd")

@@ -11,7 +11,7 @@ import numpy as np
 
 from gait.estimator import State
 from gait.live.pairing import NS, Arrival
-from gait.log.log import MAX_GAP
+from gait.log import MAX_GAP
 from gait.rows import Row
 
 RECENT = 2000

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gait.arrays import Array
-from gait.log.sample import Sample
+from gait.log import Sample
 
 NS = 1_000_000_000
 SAME = 1_000
@@ -25,6 +25,10 @@ _KEPT = 100_000
 """Messages that wait for others of their time: more than a minute of them, should this process be held up so long."""
 
 
+WAIT = 0.02
+"""How long an IMU message waits for joints, s."""
+STALE = NS // 20
+"""Joints older than this (ns) are not used any more."""
 HOLD = 0.2
 """A joint target older than this (s) is stale: its publisher has stopped."""
 
@@ -39,23 +43,6 @@ class Arrival(NamedTuple):
     """When it was sent, or was due, on the clock of this machine or one that is in step with it."""
     count_ns: int | None = None
     """A regular count of the robot, where stamps are not: it shows what is missing."""
-
-
-class Held:
-    """The last joint targets, for as long as they count."""
-
-    def __init__(self) -> None:
-        self._ns, self._q_des = 0, np.empty(0)
-
-    def set(self, ns: int, q_des: Array) -> None:
-        """A command."""
-        self._ns, self._q_des = ns, q_des
-
-    def at(self, ns: int) -> Array | None:
-        """What holds at a time: None before the first command, nan after the last."""
-        if not len(self._q_des):
-            return None
-        return self._q_des if ns - self._ns <= HOLD * NS else np.full_like(self._q_des, np.nan)
 
 
 class _Joints(NamedTuple):
@@ -75,16 +62,13 @@ class _Pending(NamedTuple):
 class Pairing:
     """Puts samples together. Stamps are in nanoseconds on one clock; `now` is any clock that does not jump, in s."""
 
-    def __init__(self, joints: int, *, commands: bool, wait: float = 0.02, stale: float = 0.05) -> None:
+    def __init__(self, joints: int, *, commands: bool) -> None:
         """Begin with nothing.
 
         Args:
             joints: how many there are.
             commands: whether there is a source of joint targets.
-            wait: how long an IMU message waits for joints, s.
-            stale: joints older than this are not used any more, s.
         """
-        self._wait, self._stale = wait, int(stale * NS)
         self._commands = commands
         self._nan = np.full(joints, np.nan)
         self._pending: deque[_Pending] = deque()
@@ -126,7 +110,7 @@ class Pairing:
             first = self._pending[0]
             values = self._values_at(first.ns)
             if values is None:
-                if now - first.arrived < self._wait:
+                if now - first.arrived < WAIT:
                     return
                 values = self._held(first.ns)
             self._pending.popleft()
@@ -151,31 +135,27 @@ class Pairing:
     def _values_at(self, ns: int) -> Array | None:
         """Joints at a stamp: those of that instant, or between the two around it; None if the later is not there."""
         joints = self._joints
-        if not joints or joints[-1].ns < ns - SAME or joints[0].ns > ns + self._stale:
+        if not joints or joints[-1].ns < ns - SAME or joints[0].ns > ns + STALE:
             return None
         # Samples are taken in order: what lies before the one we need will not be asked for again.
         while len(joints) > 1 and joints[1].ns <= ns + SAME:
             joints.popleft()
         before = joints[0]
-        if abs(before.ns - ns) <= SAME or len(joints) == 1:
+        if before.ns >= ns - SAME or len(joints) == 1:
             return before.values
         after = joints[1]
-        if before.ns > ns:
-            return before.values
-        if after.ns - before.ns > self._stale:
+        if after.ns - before.ns > STALE:
             # Nothing is known between the ends of a gap; the nearer end may do.
             near = before if ns - before.ns < after.ns - ns else after
-            return near.values if abs(near.ns - ns) <= self._stale else None
+            return near.values if abs(near.ns - ns) <= STALE else None
         part = (ns - before.ns) / (after.ns - before.ns)
         between: Array = before.values + part * (after.values - before.values)
         return between
 
     def _held(self, ns: int) -> Array | None:
         """The last joints, if they are not too old."""
-        if not self._joints:
-            return None
-        last = self._joints[-1]
-        return last.values if 0 <= ns - last.ns <= self._stale else None
+        last = self._joints[-1] if self._joints else None
+        return last.values if last is not None and 0 <= ns - last.ns <= STALE else None
 
     def _targets_at(self, ns: int) -> Array:
         targets = self._targets

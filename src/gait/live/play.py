@@ -11,7 +11,6 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +18,13 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.io.ros.layout import MessageWriter
-from gait.io.ros.messages import FIELDS
-from gait.io.ros.sensor_messages import encode_imu, encode_joints
-from gait.live.dds import Node
+from gait.io.ros.messages import FIELDS, TOPICS, encode_sample, writer
+from gait.live.dds import Node, Writer
 from gait.live.go1 import PORT, SDK
-from gait.log.log import Log
-from gait.log.sample import Sample
+from gait.log import Log, Sample
 from gait.samples import SAMPLE
 
 NS = 1_000_000_000
-IMU, JOINTS, TARGETS = "rt/imu", "rt/joint_states", "rt/joint_targets"
-
-
-@lru_cache(maxsize=8)
-def _writer(kind: str) -> MessageWriter:
-    return MessageWriter(kind, packed=kind.startswith(SDK))
 
 
 def _encode(kind: str, values: Mapping[str, Any]) -> bytes:
@@ -45,7 +35,7 @@ def _encode(kind: str, values: Mapping[str, Any]) -> bytes:
         if "*" in path:
             # Messages have room for twenty motors.
             known[path] = np.concatenate([value, np.zeros(20 - len(value))])
-    return _writer(kind).encode(0, known)
+    return writer(kind, packed=kind.startswith(SDK)).encode(0, known)
 
 
 def encode_state(package: str, row: Sample, tick: int = 0) -> bytes:
@@ -62,13 +52,16 @@ def encode_command(package: str, q_des: Array) -> bytes:
 class FakeRobot:
     """Sends rows as a robot would, over DDS or UDP."""
 
+    writers: Sequence[Writer] = ()
+    """Of what a subscriber cannot do without; UDP has none."""
+
     def send(self, row: Sample, ns: int) -> None:
         """All messages of one row, stamped with a time in ns; the targets first, as a controller has them."""
         raise NotImplementedError
 
     def heard(self) -> bool:
         """Whether a subscriber has been discovered; UDP has no discovery."""
-        return True
+        return all(writer.readers for writer in self.writers)
 
     def close(self) -> None:
         """Release sockets; a node is closed by who made it."""
@@ -78,33 +71,23 @@ class RosRobot(FakeRobot):
     """Topics of a ROS 2 robot: IMU, joint states, and a JointState of targets."""
 
     def __init__(self, node: Node, names: Sequence[str]) -> None:
-        from gait.live import idl
-
         self._names = names
-        self._imu, self._joints = node.writer(IMU, idl.Imu, 50), node.writer(JOINTS, idl.JointState, 50)
-        self._targets = node.writer(TARGETS, idl.JointState, 50)
+        self._topics = {role: node.writer(f"rt{topic}", kind, 50) for role, (topic, kind) in TOPICS.items()}
+        self.writers = [self._topics["imu"], self._topics["joints"]]
 
     def send(self, row: Sample, ns: int) -> None:
         """Targets, then what the sensors measure."""
-        if row.q_des is not None:
-            self._targets.write(encode_joints(ns, self._names, row.q_des))
-        self._imu.write(encode_imu(ns, row.gyro, row.accel))
-        more = () if row.tau is None else (row.tau,)
-        self._joints.write(encode_joints(ns, self._names, row.q, row.dq, *more))
-
-    def heard(self) -> bool:
-        """Whether a reader has been discovered."""
-        return self._imu.readers > 0 and self._joints.readers > 0
+        for role, message in encode_sample(ns, self._names, row):
+            self._topics[role].write(message)
 
 
 class Go2Robot(FakeRobot):
     """Topics of a Go2, with ticks of milliseconds; their stamps are the times at which they are sent."""
 
     def __init__(self, node: Node) -> None:
-        from gait.live import idl
-
-        self._state = node.writer("rt/lowstate", idl.LowState, 50)
-        self._command = node.writer("rt/lowcmd", idl.LowCmd, 50)
+        self._command = node.writer("rt/lowcmd", "unitree_go/msg/LowCmd", 50)
+        self._state = node.writer("rt/lowstate", "unitree_go/msg/LowState", 50)
+        self.writers = [self._state]
 
     def send(self, row: Sample, ns: int) -> None:
         """Targets, then what the sensors measure."""
@@ -112,16 +95,12 @@ class Go2Robot(FakeRobot):
             self._command.write(encode_command("unitree_go", row.q_des))
         self._state.write(encode_state("unitree_go", row, ns // 1_000_000))
 
-    def heard(self) -> bool:
-        """Whether a reader has been discovered."""
-        return self._state.readers > 0
-
 
 class Go1Robot(FakeRobot):
     """Packets of a Go1, with ticks of microseconds."""
 
-    def __init__(self, port: int = PORT, host: str = "127.0.0.1") -> None:
-        self._to = (host, port)
+    def __init__(self, port: int = PORT) -> None:
+        self._to = ("127.0.0.1", port)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def send(self, row: Sample, ns: int) -> None:

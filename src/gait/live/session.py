@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
 
@@ -14,13 +15,13 @@ import numpy as np
 
 from gait.estimator import Estimator, State
 from gait.io.ros.mcap_writer import McapRecorder
+from gait.io.ros.messages import TOPICS, encode_sample
 from gait.io.ros.odometry import Converter, Encoder
-from gait.io.ros.sensor_messages import InputRecorder
 from gait.live.dds import Writer
 from gait.live.monitor import Monitor, StatusLine
 from gait.live.pairing import NS, Arrival
 from gait.live.sources import SampleSource
-from gait.log.sample import Sample
+from gait.log import Sample
 from gait.report.rerun_view import View
 
 POLL = 0.05
@@ -40,46 +41,44 @@ class Sink(Protocol):
         """The last has come."""
 
 
+@dataclass
 class OdometrySink:
     """Odometry and transform to DDS and to a file: encoded once, the same bytes for both."""
 
-    def __init__(
-        self,
-        converter: Converter,
-        encoder: Encoder,
-        odometry: Writer | None = None,
-        transform: Writer | None = None,
-        recorder: McapRecorder | None = None,
-        joint_names: Sequence[str] = (),
-    ) -> None:
-        """Take whatever there is to write to; names are those of the samples, which are recorded as well."""
-        self._converter, self._encoder = converter, encoder
-        self._odometry, self._transform, self._recorder = odometry, transform, recorder
-        self._inputs = None if recorder is None else InputRecorder(recorder, joint_names)
+    converter: Converter
+    encoder: Encoder
+    odometry: Writer | None = None
+    transform: Writer | None = None
+    recorder: McapRecorder | None = None
+    joint_names: tuple[str, ...] = ()
+    """Of the samples, which are recorded as well."""
+
+    def __post_init__(self) -> None:
+        recorder = self.recorder
+        self._channels = {role: recorder.channel(*topic) for role, topic in TOPICS.items()} if recorder else {}
 
     def put(self, arrival: Arrival, state: State) -> None:
         """Send it, then record it."""
-        values = self._converter.of_state(state, arrival.sample.gyro)
-        odometry = self._encoder.odometry(arrival.ns, values)
-        transform = self._encoder.transform(arrival.ns, values)
-        if self._odometry is not None:
-            self._odometry.write(odometry)
-        if self._transform is not None:
-            self._transform.write(transform)
-        if self._recorder is not None:
-            self._recorder.write_messages(arrival.ns, odometry, transform)
-        if self._inputs is not None:
-            self._inputs.write(arrival.ns, arrival.sample)
+        values = self.converter.of(state, arrival.sample.gyro)
+        odometry, transform = (make(arrival.ns, values) for make in (self.encoder.odometry, self.encoder.transform))
+        if self.odometry is not None:
+            self.odometry.write(odometry)
+        if self.transform is not None:
+            self.transform.write(transform)
+        if self.recorder is not None:
+            self.recorder.write_messages(arrival.ns, odometry, transform)
+            for role, message in encode_sample(arrival.ns, self.joint_names, arrival.sample):
+                self.recorder.write_to(self._channels[role], arrival.ns, message)
 
     def close(self) -> None:
         """Complete the file."""
-        if self._recorder is not None:
-            self._recorder.close()
+        if self.recorder is not None:
+            self.recorder.close()
 
     @property
     def dropped(self) -> int:
         """Messages that no listener could take."""
-        return sum(one.dropped for one in (self._odometry, self._transform) if one is not None)
+        return sum(one.dropped for one in (self.odometry, self.transform) if one is not None)
 
 
 class ViewSink:
@@ -127,9 +126,10 @@ def run_live(
     try:
         while not source.ended and not stop():
             for arrival in source.poll(POLL):
-                if not start.ready(arrival):
+                sample = start.sample(arrival)
+                if sample is None:
                     continue
-                state = estimator.update(start.sample(arrival))
+                state = estimator.update(sample)
                 for sink in sinks:
                     sink.put(arrival, state)
                 monitor.add(arrival, state, time.time_ns())
@@ -148,29 +148,26 @@ class _Start:
 
     def __init__(self, source: SampleSource, monitor: Monitor) -> None:
         self._source, self._monitor = source, monitor
-        self._begun = False
         self._first: float | None = None
-        self._zero_ns = 0
+        self._zero_ns: int | None = None
 
-    def ready(self, arrival: Arrival) -> bool:
-        """Whether to use a sample."""
-        if self._begun:
-            return True
-        q_des = arrival.sample.q_des
-        if self._source.wants_targets and (q_des is None or not np.isfinite(q_des).all()):
-            now = time.monotonic()
-            self._first = now if self._first is None else self._first
-            if now - self._first < PATIENCE:
-                return False
-            self._source.wants_targets = False
-            self._monitor.notes.append(WITHOUT_TARGETS)
-        self._begun, self._zero_ns = True, arrival.ns
-        return True
+    def sample(self, arrival: Arrival) -> Sample | None:
+        """The sample as the estimator shall see it, or None if it is not to be used.
 
-    def sample(self, arrival: Arrival) -> Sample:
-        """The sample as the estimator shall see it: seconds since 1970 would be rounded to 0.2 us."""
-        t, sample = (arrival.ns - self._zero_ns) / NS, arrival.sample
-        return sample._replace(t=t) if self._source.wants_targets else sample._replace(t=t, q_des=None)
+        Its time is counted from the start: seconds since 1970 would be rounded to 0.2 us.
+        """
+        sample, source = arrival.sample, self._source
+        if self._zero_ns is None:
+            if source.wants_targets and (sample.q_des is None or not np.isfinite(sample.q_des).all()):
+                now = time.monotonic()
+                self._first = now if self._first is None else self._first
+                if now - self._first < PATIENCE:
+                    return None
+                source.wants_targets = False
+                self._monitor.notes.append(WITHOUT_TARGETS)
+            self._zero_ns = arrival.ns
+        t = (arrival.ns - self._zero_ns) / NS
+        return sample._replace(t=t) if source.wants_targets else sample._replace(t=t, q_des=None)
 
 
 @contextmanager

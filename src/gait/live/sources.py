@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +15,8 @@ from gait.io.ros.definitions import IMU, JOINT_STATE
 from gait.io.ros.layout import Layout
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader, has_target
 from gait.live.dds import Node, Reader
-from gait.live.pairing import NS, Arrival, Held, Pairing
-from gait.log.log import Log
-from gait.log.sample import Sample
+from gait.live.pairing import HOLD, NS, Arrival, Pairing
+from gait.log import Log, Sample
 from gait.robot import Robot
 
 _MS = 1_000_000
@@ -68,13 +67,7 @@ class RosSource(SampleSource):
     """sensor_msgs/Imu and JointState from any ROS 2 machine in the network, paired by their stamps."""
 
     def __init__(
-        self,
-        node: Node,
-        robot: Robot,
-        topics: Topics,
-        joint_names: str | None = None,
-        stamps: str = "header",
-        clock: Callable[[], float] = time.monotonic,
+        self, node: Node, robot: Robot, topics: Topics, joint_names: str | None = None, stamps: str = "header"
     ) -> None:
         """Subscribe.
 
@@ -84,17 +77,14 @@ class RosSource(SampleSource):
             topics: where to listen.
             joint_names: which joint is which, as `match_joints` takes it.
             stamps: `header`, or `sent` for the time at which DDS sent a message.
-            clock: for tests.
         """
-        from gait.live import idl
-
         self.name = f"{topics.imu} and {topics.joints} in domain {node.domain}"
         self.wants_targets = bool(topics.targets)
         self._node, self._robot, self._given = node, robot, joint_names
-        self._header, self._clock = stamps == "header", clock
-        self._imu = node.reader(topics.imu, idl.Imu)
-        self._joints = node.reader(topics.joints, idl.JointState)
-        self._targets = node.reader(topics.targets, idl.JointState) if topics.targets else None
+        self._header = stamps == "header"
+        self._imu = node.reader(topics.imu, IMU)
+        self._joints = node.reader(topics.joints, JOINT_STATE)
+        self._targets = node.reader(topics.targets, JOINT_STATE) if topics.targets else None
         self._pairing = Pairing(robot.num_joints, commands=bool(topics.targets))
         self._imu_fields = FieldReader(IMU, "imu")
         self._joint_fields, self._target_fields = (FieldReader(JOINT_STATE, role) for role in ("joints", "targets"))
@@ -106,7 +96,7 @@ class RosSource(SampleSource):
         """Take what has come. Commands last: one that was sent before an IMU message is then there as well."""
         pairing = self._pairing
         self._node.wait(min(timeout, 0.002) if pairing.waiting else timeout)
-        now = self._clock()
+        now = time.monotonic()
         for data, sent in self._imu.take(BATCH):
             imu, layout = self._imu_fields.read(data)
             pairing.add_imu(self._stamp(layout, data, sent), imu["gyro"], imu["accel"], sent, now)
@@ -127,11 +117,8 @@ class RosSource(SampleSource):
     def status(self) -> str:
         """Topics without a word, and messages that could not be used."""
         words = _silent(self._imu, self._joints, self._targets)
-        if self._pairing.unpaired:
-            words.append(f"{self._pairing.unpaired} without joints")
-        if self._pairing.disordered:
-            words.append(f"{self._pairing.disordered} out of order")
-        return ", ".join(words)
+        counts = {"without joints": self._pairing.unpaired, "out of order": self._pairing.disordered}
+        return ", ".join([*words, *(f"{count} {what}" for what, count in counts.items() if count)])
 
     def _stamp(self, layout: Layout, data: bytes, sent: int) -> int:
         return (layout.stamp(data) if self._header else 0) or sent
@@ -156,7 +143,7 @@ class UnitreeSamples:
         self._states = FieldReader(f"{package}/msg/LowState", "imu", "joints", "clock", packed=packed)
         self._commands = FieldReader(f"{package}/msg/LowCmd", "targets", packed=packed)
         self._order = unitree_order(robot)
-        self._targets = Held()
+        self._command: tuple[int, AnyArray] | None = None
 
     def state(self, data: bytes) -> dict[str, AnyArray]:
         """The fields of a LowState, and its tick."""
@@ -170,26 +157,30 @@ class UnitreeSamples:
 
     def command(self, ns: int, data: bytes) -> None:
         """A LowCmd, which holds until the next."""
-        self._targets.set(ns, self.target(data))
+        self._command = ns, self.target(data)
 
     def sample(self, state: dict[str, AnyArray], ns: int, targets_ns: int | None) -> Sample:
-        """A sample with a stamp, and with the targets that hold at another one, if any are wanted."""
-        q_des = None if targets_ns is None else self._targets.at(targets_ns)
+        """A sample with a stamp, and with the targets at another one, if any are wanted.
+
+        There are none before the first command, and nan once the last is too old.
+        """
+        q_des = None
+        if targets_ns is not None and self._command is not None:
+            sent, q_des = self._command
+            q_des = q_des if targets_ns - sent <= HOLD * NS else np.full_like(q_des, np.nan)
         return Sample(ns / NS, state["gyro"], state["accel"], state["q"], state["dq"], q_des, state["tau"])
 
 
 class Go2Source(SampleSource):
     """rt/lowstate and rt/lowcmd of a Unitree Go2. Stamps are the times at which the robot sent the messages."""
 
-    def __init__(self, node: Node, robot: Robot, state: str = "rt/lowstate", command: str = "rt/lowcmd") -> None:
+    def __init__(self, node: Node, robot: Robot, command: str = "rt/lowcmd") -> None:
         """Subscribe; an empty `command` does without joint targets."""
-        from gait.live import idl
-
-        self.name = f"{state} in domain {node.domain}"
+        self.name = f"rt/lowstate in domain {node.domain}"
         self.wants_targets = bool(command)
         self._node, self._samples = node, UnitreeSamples("unitree_go", robot)
-        self._state = node.reader(state, idl.LowState)
-        self._command = node.reader(command, idl.LowCmd) if command else None
+        self._state = node.reader("rt/lowstate", "unitree_go/msg/LowState")
+        self._command = node.reader(command, "unitree_go/msg/LowCmd") if command else None
         self._later: list[tuple[bytes, int]] = []
         """Commands that were sent after the last state."""
 

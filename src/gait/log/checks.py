@@ -36,18 +36,13 @@ class Finding:
     """What was found, and what to do about it if it is wrong."""
 
 
-def check_log(log: Log, robot: Robot | None = None) -> list[Finding]:
-    """Compare a log with what a walking robot can do.
-
-    Args:
-        log: what to check.
-        robot: its own by default; checks that need joints are left out if gait has none of that name.
-    """
+def check_log(log: Log) -> list[Finding]:
+    """Compare a log with what a walking robot can do; without joints if gait has no robot of the log's name."""
     log = _thinned(log)
     found = [_gravity(log), _gyro(log)]
-    if robot is None:
-        with contextlib.suppress(GaitError):
-            robot = Robot.load(log.robot)
+    robot = None
+    with contextlib.suppress(GaitError):
+        robot = Robot.load(log.robot)
     if robot is not None:
         try:
             # An error of the gyro would be blamed on the legs as well.
@@ -93,7 +88,7 @@ def _gyro(log: Log) -> Finding:
     shown = f"it turns at up to {usual:.2f} rad/s for nine tenths of the time"
     times = 0.0
     if log.has_truth:
-        from gait.io.velocity import rotation_rate
+        from gait.io.motion import rotation_rate
 
         true = float(np.sqrt(np.mean(rotation_rate(log.t, log.need("quat_wb_wxyz")) ** 2)))
         ours = float(np.sqrt(np.mean(log.gyro**2)))
@@ -172,8 +167,7 @@ def _disagreement(robot: Robot, q: Array, dq: Array, gyro: Array, vel_b: Array |
 
 
 def _truth(log: Log, with_gravity: bool) -> list[Finding]:
-    from gait.io.alignment import clock_offset
-    from gait.io.velocity import differentiate, rotation_rate
+    from gait.io.motion import clock_offset, differentiate, rotation_rate
 
     quat = log.need("quat_wb_wxyz")
     offset = clock_offset(log.t, log.gyro, log.t, rotation_rate(log.t, quat), limit=min(5.0, 0.25 * log.duration))

@@ -1,15 +1,15 @@
-"""What a Log and a Trajectory are made of: one table of fields, and the checks that every array passes.
+"""What the fields of a Log and of a Trajectory are, and the checks that every array passes.
 
-The table is the only place that knows names, shapes, units and frames: constructors, samples, files, CSV columns,
-messages and `gait info` follow it.
+The two classes declare their fields, and nothing else knows names, shapes, units and frames: constructors, files, CSV
+columns, messages and `gait info` follow `FIELDS`, the table of each class.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,19 +45,7 @@ class Field:
     role: str = ""
     """Which part of a log it belongs to: imu, joints, targets, truth or feet."""
     required: bool = False
-    truth: bool = False
-    """Ground truth, which no estimator sees."""
     dtype: str = "float64"
-
-    @property
-    def by_joint(self) -> bool:
-        """Whether a row has one number for each joint."""
-        return self.axes == ("joint",)
-
-    def size(self, joints: int, legs: int) -> int:
-        """Numbers in a row, for a robot with so many joints and legs."""
-        own = {"joint": joints, "leg": legs}
-        return math.prod(own[axis] if axis in own else len(AXES[axis]) for axis in self.axes)
 
     def columns(self, labels: Labels) -> list[str]:
         """The flat names of the field, such as `gyro.x` or `foot_vel_w.FR.z`, in memory order."""
@@ -67,55 +55,17 @@ class Field:
         return names
 
 
-_SOLE = "velocity of the lowest material point of the foot, world frame; zero if it rolls without slipping"
-_T = Field("t", (), "s", "time stamp, strictly increasing", required=True)
-
-LOG_FIELDS = (
-    _T,
-    Field("gyro", ("xyz",), "rad/s", "angular rate, in the axes of the IMU", "imu", required=True),
-    Field(
-        "accel", ("xyz",), "m/s^2", "specific force at the IMU, in its axes: +9.81 on z at rest", "imu", required=True
-    ),
-    Field("q", ("joint",), "rad", "joint angles", "joints", required=True),
-    Field("dq", ("joint",), "rad/s", "joint velocities", "joints", required=True),
-    Field("q_des", ("joint",), "rad", "joint angles the controller asks for", "targets"),
-    Field("tau", ("joint",), "N m", "joint torques", "joints"),
-    Field("foot_force", ("leg",), "N", "force of the ground on the foot, along its normal", "feet"),
-    Field("contact", ("leg",), "-", "true where the foot is on the ground", "feet", dtype="bool"),
-    Field("pos_w", ("xyz",), "m", "ground truth: position of the body in the world", "truth", truth=True),
-    Field("quat_wb_wxyz", ("wxyz",), "-", "ground truth: rotation from body to world", "truth", truth=True),
-    Field("vel_w", ("xyz",), "m/s", "ground truth: velocity of the body, world frame", "truth", truth=True),
-    Field("foot_vel_w", ("leg", "xyz"), "m/s", f"ground truth: {_SOLE}", "feet", truth=True),
-)
+def column(
+    axes: tuple[str, ...], unit: str, text: str, role: str = "", *, required: bool = False, dtype: str = "float64"
+) -> Any:
+    """Declare an array of a record, as `Field` has it; its name is that of the attribute."""
+    return dataclasses.field(metadata={"field": Field("", axes, unit, text, role, required, dtype)})
 
 
-def sensor_fields() -> tuple[Field, ...]:
-    """What an estimator sees of a Log beside the time, in the order of `Sample`; those that are required come first."""
-    return tuple(field for field in LOG_FIELDS[1:] if not field.truth)
-
-
-def joint_fields() -> tuple[Field, ...]:
-    """The fields with one number for each joint."""
-    return tuple(field for field in LOG_FIELDS if field.by_joint)
-
-
-def body_fields() -> tuple[Field, ...]:
-    """The fields of the IMU and of the body's ground truth: vectors and quaternions."""
-    return tuple(field for field in LOG_FIELDS if field.axes in (("xyz",), ("wxyz",)))
-
-
-TRAJECTORY_FIELDS = (
-    _T,
-    Field("quat_wb_wxyz", ("wxyz",), "-", "rotation from body to world", required=True),
-    Field("vel_w", ("xyz",), "m/s", "velocity of the body, world frame", required=True),
-    Field("pos_w", ("xyz",), "m", "position of the body in the world", required=True),
-    Field("vel_b", ("xyz",), "m/s", "velocity of the body, body frame; from vel_w where not given"),
-    Field("gyro_bias", ("xyz",), "rad/s", "estimated gyro bias, body frame"),
-    Field("accel_bias", ("xyz",), "m/s^2", "estimated accelerometer bias, body frame"),
-    Field("vel_cov", ("xyz", "xyz"), "m^2/s^2", "covariance of vel_b, body frame"),
-    Field("pose_cov", ("pose", "pose"), "m^2, rad^2", "covariance of position, then rotation, both in world axes"),
-    Field("health", (), "-", "bit flags, see Health", dtype="uint32"),
-)
+def fields_of(kind: type) -> tuple[Field, ...]:
+    """The arrays that a class declares, in their order."""
+    declared = {name: value for name, value in vars(kind).items() if isinstance(value, dataclasses.Field)}
+    return tuple(replace(value.metadata["field"], name=name) for name, value in declared.items())
 
 
 def refuse_unknown(
@@ -170,17 +120,17 @@ def _as_array(value: object, name: str, dtype: str, what: str) -> AnyArray:
     if raw.dtype.kind not in "fiub":
         raise GaitError(f"{what} field {name} must be an array of numbers, not of {raw.dtype}: convert it first")
     if dtype == "float64":
-        return np.ascontiguousarray(raw, dtype=np.float64) if raw.ndim else raw.astype(np.float64)
+        return np.asarray(raw, dtype=np.float64, order="C")
     # Flags may arrive as numbers; a value that the type cannot hold must not be cut off silently.
     with np.errstate(invalid="ignore"):
-        exact = raw.astype(dtype)
+        exact = raw.astype(dtype, order="C")
     differs = np.atleast_1d(exact != raw)
     if differs.any():
         row = int(np.argwhere(differs)[0][0])
         kind = "true or false" if dtype == "bool" else "whole numbers from 0"
         bad = np.atleast_1d(raw)[row].tolist()
         raise GaitError(f"{what} field {name} must be {kind}, but row {row} has {bad}: convert it first")
-    return np.ascontiguousarray(exact) if exact.ndim else exact
+    return exact
 
 
 def _shape_hint(field: Field, got: tuple[int, ...], want: tuple[int, ...]) -> str:

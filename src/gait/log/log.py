@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,17 @@ import numpy.typing as npt
 from gait import quaternions
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.errors import GaitError
-from gait.log.fields import AXES, LOG_FIELDS, Field, Labels, refuse_unknown
+from gait.log.fields import AXES, Labels, column, refuse_unknown
 from gait.log.imu_noise import ImuNoise
-from gait.log.record import Record, interpolate
+from gait.log.record import Record, interpolate, places
 from gait.log.sample import Sample
 from gait.log.trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from gait.robot import Robot
+from gait.robot import Robot
 
 __all__ = ["MAX_GAP", "ImuNoise", "Log", "Trajectory"]
 
+_AT_REST = "in its axes: +9.81 on z at rest"
+_SOLE = "velocity of the lowest material point of the foot, world frame; zero if it rolls without slipping"
 _NAME = re.compile(r'[^\s,"#]+')
 
 MAX_GAP = 0.1
@@ -35,31 +35,30 @@ MOST_ROWS = 100_000_000
 """Resampling to more rows is refused: it would be two days at 500 Hz and tens of gigabytes, so the rate is a slip."""
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False, kw_only=True)
 class Log(Record):
     """Sensor samples of one robot on one clock. Arrays are read-only; every method returns a new Log.
 
     Rows are time; joints and legs are in the order of `joint_names` and `leg_names`. SI units, x forward, y left,
-    z up. `gait.log.fields` and `docs/log.md` say what each field is. A field that was not given is None.
+    z up. `Log.FIELDS` and `docs/log.md` say what each field is. A field that was not given is None.
     """
 
     KIND: ClassVar[str] = "Log"
-    FIELDS: ClassVar[tuple[Field, ...]] = LOG_FIELDS
     METADATA: ClassVar[tuple[str, ...]] = ("robot", "leg_names", "joint_names", "source")
     LEAST_ROWS: ClassVar[int] = 2
 
-    gyro: Array
-    accel: Array
-    q: Array
-    dq: Array
-    q_des: Array | None
-    tau: Array | None
-    foot_force: Array | None
-    contact: BoolArray | None
-    pos_w: Array | None
-    quat_wb_wxyz: Array | None
-    vel_w: Array | None
-    foot_vel_w: Array | None
+    gyro: Array = column(("xyz",), "rad/s", "angular rate, in the axes of the IMU", "imu", required=True)
+    accel: Array = column(("xyz",), "m/s^2", f"specific force at the IMU, {_AT_REST}", "imu", required=True)
+    q: Array = column(("joint",), "rad", "joint angles", "joints", required=True)
+    dq: Array = column(("joint",), "rad/s", "joint velocities", "joints", required=True)
+    q_des: Array | None = column(("joint",), "rad", "joint angles the controller asks for", "targets")
+    tau: Array | None = column(("joint",), "N m", "joint torques", "joints")
+    foot_force: Array | None = column(("leg",), "N", "force of the ground on the foot, along its normal", "feet")
+    contact: BoolArray | None = column(("leg",), "-", "true where the foot is on the ground", "feet", dtype="bool")
+    pos_w: Array | None = column(("xyz",), "m", "ground truth: position of the body in the world", "truth")
+    quat_wb_wxyz: Array | None = column(("wxyz",), "-", "ground truth: rotation from body to world", "truth")
+    vel_w: Array | None = column(("xyz",), "m/s", "ground truth: velocity of the body, world frame", "truth")
+    foot_vel_w: Array | None = column(("leg", "xyz"), "m/s", f"ground truth: {_SOLE}", "feet")
     robot: str
     leg_names: tuple[str, ...]
     joint_names: tuple[str, ...]
@@ -82,7 +81,7 @@ class Log(Record):
             leg_names: names along the leg axis; the robot's own by default.
             joint_names: names along the joint axis; the robot's own by default.
             source: where the data comes from, in words.
-            arrays: the fields of `gait.log.fields.LOG_FIELDS`, rows first: `t`, `gyro`, `accel`, `q` and `dq` are
+            arrays: the fields of `Log.FIELDS`, rows first: `t`, `gyro`, `accel`, `q` and `dq` are
                 needed. Quaternions are scaled to length 1 if within 1e-3 of it. A name that is no field is refused.
         """
         name, legs, joints = _resolve_names(robot, leg_names, joint_names)
@@ -210,9 +209,8 @@ class Log(Record):
         if count < 2:
             raise GaitError(f"cannot resample {self.duration:g} s of data to {rate} Hz: give a higher rate")
         t = np.minimum(self.t[0] + np.arange(count) / rate, self.t[-1])
-        before = np.minimum(np.searchsorted(self.t, t + hair, side="right") - 1, len(self) - 2)
+        before, part = places(self.t, t, early=hair)
         step = self.t[before + 1] - self.t[before]
-        part = np.clip((t - self.t[before]) / step, 0.0, 1.0)
         part = np.where(np.abs(part - np.rint(part)) * step <= hair, np.rint(part), part)
 
         def sample(axes: tuple[str, ...], array: AnyArray) -> AnyArray:
@@ -242,32 +240,19 @@ def _resolve_names(
     robot: str | Path | Robot, leg_names: Sequence[str] | None, joint_names: Sequence[str] | None
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Name, legs and joints of a robot; the robot may be unknown as long as both lists are given."""
-    legs: tuple[str, ...] = ()
-    joints: tuple[str, ...] = ()
     is_path = isinstance(robot, Path) or (isinstance(robot, str) and robot.endswith((".yaml", ".yml")))
-    if leg_names is not None and joint_names is not None and isinstance(robot, str | Path):
+    legs = None if leg_names is None else _names(leg_names, "leg_names")
+    joints = None if joint_names is None else _names(joint_names, "joint_names")
+    if legs is not None and joints is not None and isinstance(robot, str | Path):
         # The robot need not exist, and the path of its file is private.
-        name = Path(robot).stem if is_path else str(robot)
-    elif isinstance(robot, str) and not is_path:
-        name, legs, joints = _names_of(robot)
-    else:
-        from gait.robot import Robot
-
-        loaded = Robot.load(robot) if isinstance(robot, str | Path) else robot
-        name, legs, joints = loaded.name, loaded.leg_names, loaded.joint_names
-    return (
-        name,
-        legs if leg_names is None else _names(leg_names, "leg_names"),
-        joints if joint_names is None else _names(joint_names, "joint_names"),
-    )
+        return Path(robot).stem if is_path else str(robot), legs, joints
+    loaded = robot if isinstance(robot, Robot) else Robot.load(robot) if is_path else _shipped(str(robot))
+    return loaded.name, loaded.leg_names if legs is None else legs, loaded.joint_names if joints is None else joints
 
 
 @lru_cache(maxsize=32)
-def _names_of(robot: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    from gait.robot import Robot
-
-    loaded = Robot.load(robot)
-    return loaded.name, loaded.leg_names, loaded.joint_names
+def _shipped(robot: str) -> Robot:
+    return Robot.load(robot)
 
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ import numpy as np
 from gait import quaternions
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
-from gait.log.fields import AXES, Field, Labels, check_field, check_time, refuse_unknown
+from gait.log.fields import AXES, Field, Labels, check_field, check_time, fields_of, refuse_unknown
 
 Self = TypeVar("Self", bound="Record")
+TIME = Field("t", (), "s", "time stamp, strictly increasing", required=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -25,6 +26,7 @@ class Record:
     KIND: ClassVar[str]
     """What it is called in messages and in files."""
     FIELDS: ClassVar[tuple[Field, ...]]
+    """The arrays, those that are not there too; the first is `t`."""
     METADATA: ClassVar[tuple[str, ...]]
     """Attributes beside the arrays; all are text or tuples of text."""
     LEAST_ROWS: ClassVar[int]
@@ -32,11 +34,14 @@ class Record:
     t: Array
 
     def __init_subclass__(cls) -> None:
-        """Let `help` show every field that the constructor takes."""
+        """Collect the fields, and let `help` show every one that the constructor takes."""
+        cls.FIELDS = (TIME, *fields_of(cls))
         keyword = inspect.Parameter.KEYWORD_ONLY
         own = [one for one in inspect.signature(cls.__init__).parameters.values() if one.kind == keyword]
         given = [
-            inspect.Parameter(field.name, keyword, default=keyword_default(field), annotation="ArrayLike")
+            inspect.Parameter(
+                field.name, keyword, annotation="ArrayLike", **({} if field.required else {"default": None})
+            )
             for field in cls.FIELDS
         ]
         cls.__signature__ = inspect.Signature([*given, *own])  # type: ignore[attr-defined]
@@ -128,9 +133,17 @@ class Record:
         self.__dict__.update(arrays, **metadata)
 
 
-def keyword_default(field: Field) -> Any:
-    """What a constructor takes where a field is not given."""
-    return inspect.Parameter.empty if field.required else None
+def places(t: Array, wanted: Array, early: float = 0.0) -> tuple[AnyArray, Array]:
+    """For each wanted stamp (m,) the sample before it, not the last, and how far it is on the way to the next, 0 to 1.
+
+    Args:
+        t: stamps of the samples (n,).
+        wanted: stamps (m,).
+        early: a sample that is later than a stamp by no more than this (s) counts as one before it.
+    """
+    before = np.clip(np.searchsorted(t, wanted + early, side="right") - 1, 0, len(t) - 2)
+    part: Array = np.clip((wanted - t[before]) / (t[before + 1] - t[before]), 0.0, 1.0)
+    return before, part
 
 
 def interpolate(array: AnyArray, before: AnyArray, part: Array, axes: tuple[str, ...], hold: bool = False) -> AnyArray:

@@ -8,7 +8,7 @@ from gait.arrays import Array, BoolArray
 
 
 class Sample(NamedTuple):
-    """Sensor readings at one instant; None for fields that are missing. Units and frames as in `gait.log.fields`."""
+    """Sensor readings at one instant; None for fields that are missing. Units and frames as in `Log.FIELDS`."""
 
     t: float
     gyro: Array

@@ -11,32 +11,33 @@ import numpy.typing as npt
 
 from gait import quaternions
 from gait.arrays import Array
-from gait.log.fields import AXES, TRAJECTORY_FIELDS, Field
+from gait.log.fields import AXES, column
 from gait.log.record import Record
 
+_POSE = "position, then rotation, both in world axes"
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+
+@dataclass(frozen=True, eq=False, repr=False, init=False, kw_only=True)
 class Trajectory(Record):
     """State and covariance over time. Arrays are read-only; a field that was not given is None.
 
-    SI units; world z is up. `gait.log.fields` and `docs/log.md` say what each field is and what the covariances mean:
+    SI units; world z is up. `Trajectory.FIELDS` and `docs/log.md` say what each field is and what the covariances mean:
     `vel_cov` is R' P_vv R of a right-invariant filter, `pose_cov` is in ROS order.
     """
 
     KIND: ClassVar[str] = "Trajectory"
-    FIELDS: ClassVar[tuple[Field, ...]] = TRAJECTORY_FIELDS
     METADATA: ClassVar[tuple[str, ...]] = ("source",)
     LEAST_ROWS: ClassVar[int] = 1
 
-    quat_wb_wxyz: Array
-    vel_w: Array
-    pos_w: Array
-    vel_b: Array
-    gyro_bias: Array | None
-    accel_bias: Array | None
-    vel_cov: Array | None
-    pose_cov: Array | None
-    health: npt.NDArray[np.uint32] | None
+    quat_wb_wxyz: Array = column(("wxyz",), "-", "rotation from body to world", required=True)
+    vel_w: Array = column(("xyz",), "m/s", "velocity of the body, world frame", required=True)
+    pos_w: Array = column(("xyz",), "m", "position of the body in the world", required=True)
+    vel_b: Array = column(("xyz",), "m/s", "velocity of the body, body frame; from vel_w where not given")
+    gyro_bias: Array | None = column(("xyz",), "rad/s", "estimated gyro bias, body frame")
+    accel_bias: Array | None = column(("xyz",), "m/s^2", "estimated accelerometer bias, body frame")
+    vel_cov: Array | None = column(("xyz", "xyz"), "m^2/s^2", "covariance of vel_b, body frame")
+    pose_cov: Array | None = column(("pose", "pose"), "m^2, rad^2", f"covariance of {_POSE}")
+    health: npt.NDArray[np.uint32] | None = column((), "-", "bit flags, see Health", dtype="uint32")
     source: str
 
     def __init__(self, *, source: str = "", **arrays: npt.ArrayLike | None) -> None:
@@ -44,7 +45,7 @@ class Trajectory(Record):
 
         Args:
             source: what made it, in words.
-            arrays: the fields of `gait.log.fields.TRAJECTORY_FIELDS`, rows first: `t`, `quat_wb_wxyz`, `vel_w` and
+            arrays: the fields of `Trajectory.FIELDS`, rows first: `t`, `quat_wb_wxyz`, `vel_w` and
                 `pos_w` are needed. `vel_b` is R' vel_w where it is not given.
         """
         self._take(arrays, AXES, source=str(source))
@@ -73,7 +74,7 @@ class Trajectory(Record):
     @staticmethod
     def from_tum(path: str | Path) -> Trajectory:
         """Read a TUM file. It has no velocity, so `vel_w` is the central difference of the positions."""
-        from gait.io.reading import Notes
+        from gait.io.format import Notes
         from gait.io.tum import Tum
         from gait.read_options import ReadOptions
 

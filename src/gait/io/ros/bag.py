@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +12,19 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError, located
 from gait.io import clock
-from gait.io.format import parse_header
-from gait.io.reading import Notes, StreamInfo
+from gait.io.format import Notes, StreamInfo, parse_header
 from gait.io.ros import containers
 from gait.io.ros.containers import Topic
-from gait.io.ros.decode import Decoded, decode
-from gait.io.ros.messages import roles_of
-from gait.io.ros.topics import choose
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.read_options import ReadOptions
+from gait.io.ros.decode import Rows, decode
+from gait.io.ros.messages import is_unitree, roles_of, says_command, says_truth
+from gait.io.signals import Signal, merge
+from gait.log import Log, Record
+from gait.read_options import NONE, ReadOptions
+from gait.robot import Robot
 
 APART = 1.0
 """Stamps in headers that are further than this (s) from the times of recording are of another clock."""
+_NEEDED = {"imu": "sensor_msgs/Imu", "joints": "sensor_msgs/JointState"}
 
 
 class Bag:
@@ -37,8 +39,6 @@ class Bag:
 
     def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log:
         """Read a file, or a folder with a bag in it."""
-        from gait.robot import Robot
-
         topics = containers.scan(path, lambda kind: bool(roles_of(kind)), notes)
         ours = _written_by_gait(notes)
         robot = Robot.load(options.robot or ours.get("robot", "go1"))
@@ -54,26 +54,22 @@ class Bag:
             decoded[role] = decode(topic, role, names, options.joint_names, notes)
         if "targets" in decoded and not len(decoded["targets"].recorded):
             del decoded["targets"]
-        _set_clock(decoded, options, notes)
-        exact = decoded["feet"].signal.arrays.pop("t", None) if "feet" in decoded else None
-        stamps = decoded["feet"].signal.t if exact is not None else None
-        if "feet" in decoded and not decoded["feet"].signal.arrays:
-            del decoded["feet"]
+        signals = _on_clock(decoded, options, notes)
+        feet = signals.get("feet")
+        exact = None if feet is None else feet.arrays.pop("t", None)
+        if feet is not None and not feet.arrays:
+            del signals["feet"]
         asked = next((role for role in ("truth", "targets") if getattr(options, role) is not None), "")
-
-        from gait.io.merge import merge
-
-        signals = {role: one.signal for role, one in decoded.items()}
         source = str(ours.get("source") or path.name)
         with located(path):
             log = merge(signals, robot, notes, source, align=options.align_clock, keep=asked)
-        return log if exact is None or stamps is None else _with_time(log, stamps, exact)
+        return log if exact is None or feet is None else _with_time(log, feet.t, exact)
 
     def write(self, record: Record, path: Path, compress: bool = False) -> None:
         """Write MCAP with standard ROS 2 messages, as any ROS tool reads it; smaller without its index."""
-        from gait.io.ros.write_log import write_mcap
+        from gait.io.ros.mcap_writer import write_log
 
-        write_mcap(record, path, small=compress)
+        write_log(record, path, small=compress)
 
 
 def _written_by_gait(notes: Notes) -> dict[str, Any]:
@@ -97,13 +93,17 @@ def _stream(topic: Topic, roles: list[str]) -> StreamInfo:
     return StreamInfo(topic.name, topic.kind, len(stamps), 1.0 / step if step > 0.0 else float("nan"), ", ".join(roles))
 
 
-def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) -> None:
-    """Put stamps on every signal: those of the headers where all agree with the times of recording."""
-    bare = [one.signal.name for one in decoded.values() if one.header is None]
+def _on_clock(decoded: dict[str, Rows], options: ReadOptions, notes: Notes) -> dict[str, Signal]:
+    """Signals with stamps: those of the headers where all agree with the times of recording."""
+    # A clock that starts at zero has one stamp of zero; more are headers without stamps.
+    headers = {
+        role: rows.header
+        for role, rows in decoded.items()
+        if rows.header is not None and np.count_nonzero(rows.header == 0) <= 1
+    }
+    bare = [rows.name for role, rows in decoded.items() if role not in headers]
     shift = {
-        role: float(np.median(one.header - one.recorded)) / 1e9
-        for role, one in decoded.items()
-        if one.header is not None and len(one.recorded)
+        role: float(np.median(header - decoded[role].recorded)) / 1e9 for role, header in headers.items() if len(header)
     }
     if options.time == "header" and bare:
         raise GaitError(f"{bare[0]} has no stamps in its headers: give --time message, or leave --time out")
@@ -114,9 +114,6 @@ def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) 
         use = bool(shift) and spread < APART and (far < APART or not bare)
     else:
         use = options.time == "header"
-    for one in decoded.values():
-        stamps = one.header if use and one.header is not None else one.recorded
-        one.signal.t = clock.from_ns(stamps)
     if not use:
         why = (
             "" if options.time == "message" else " (the headers have none)" if not shift else " (the headers disagree)"
@@ -127,3 +124,89 @@ def _set_clock(decoded: dict[str, Decoded], options: ReadOptions, notes: Notes) 
         notes.say(f"time: stamps of the headers; {names} has none there, so when its messages were recorded")
     else:
         notes.say("time: stamps of the headers")
+    return {
+        role: Signal(rows.name, clock.from_ns(headers.get(role, rows.recorded) if use else rows.recorded), rows.arrays)
+        for role, rows in decoded.items()
+    }
+
+
+def choose(topics: Sequence[Topic], options: ReadOptions, where: str, notes: Notes) -> dict[str, Topic]:
+    """The topic for each purpose: imu, joints, and where there are any targets, truth and feet.
+
+    Raises:
+        GaitError: if there is none for the IMU or the joints, or several might do; the message has what to type.
+    """
+    full = [topic for topic in topics if topic.stamps]
+    chosen: dict[str, Topic] = {}
+    for role in ("imu", "joints", "targets", "truth"):
+        asked = getattr(options, role)
+        if asked is not None and asked != NONE:
+            chosen[role] = _named(asked, role, full, where)
+    for role in ("imu", "joints", "targets", "truth", "feet"):
+        if role not in chosen and getattr(options, role, None) != NONE:
+            found = _guess(role, full, chosen, where, notes)
+            if found is not None:
+                chosen[role] = found
+    return chosen
+
+
+def _named(asked: str, role: str, topics: Sequence[Topic], where: str) -> Topic:
+    same = [topic for topic in topics if topic.name.strip("/") == asked.strip("/")]
+    if not same:
+        fitting = [topic.name for topic in topics if role in roles_of(topic.kind)]
+        near = difflib.get_close_matches(asked, [topic.name for topic in topics], n=1)
+        hint = (
+            f"did you mean --{role} {near[0]}?" if near else _paste(role, fitting) or "see `gait info` for its topics"
+        )
+        raise GaitError(f"{where} has no topic {asked} with messages: {hint}")
+    able = [topic for topic in same if role in roles_of(topic.kind)]
+    if not able:
+        raise GaitError(f"{asked} holds {same[0].kind or 'messages of no type'}, which tells nothing of {role}")
+    return able[0]
+
+
+def _guess(role: str, topics: Sequence[Topic], chosen: dict[str, Topic], where: str, notes: Notes) -> Topic | None:
+    able = [topic for topic in topics if role in roles_of(topic.kind)]
+    if role == "joints":
+        # The state of the robot is what does not speak of commands; with one topic alone there is no choice.
+        able = [topic for topic in able if topic is not chosen.get("targets")]
+        able = [topic for topic in able if not says_command(topic.name)] or able
+    if role == "targets":
+        able = [topic for topic in able if topic is not chosen.get("joints")]
+        able = [topic for topic in able if is_unitree(topic.kind) or says_command(topic.name)]
+    if role == "truth":
+        able = [topic for topic in able if says_truth(topic.name)] or able
+    if role in ("imu", "joints"):
+        # One message with both has both on one clock.
+        able = [topic for topic in able if is_unitree(topic.kind)] or able
+    if len(able) > 1:
+        best = _best(role, able)
+        if best is None:
+            names = [topic.name for topic in able]
+            none = f", or --{role} {NONE}" if role not in _NEEDED else ""
+            raise GaitError(f"{where} has {len(able)} topics for {role}: choose with {_paste(role, names)}{none}")
+        left = ", ".join(topic.name for topic in able if topic is not best)
+        notes.say(f"{best.name} taken for {role}, not {left}: --{role} TOPIC chooses another")
+        return best
+    if not able and role in _NEEDED:
+        kinds = ", ".join(sorted({f"{topic.name} ({topic.kind or topic.encoding})" for topic in topics})[:8])
+        raise GaitError(
+            f"{where} has no {role}: {_NEEDED[role]} or a Unitree LowState is needed, but it has {kinds or 'nothing'}"
+        )
+    if role == "truth" and able and not says_truth(able[0].name):
+        notes.say(f"{able[0].name} taken as ground truth: --truth none if it is an estimate")
+    return able[0] if able else None
+
+
+def _best(role: str, able: Sequence[Topic]) -> Topic | None:
+    """The one that a plain name makes likely, if there is but one."""
+    plain = {"imu": ("imu/data", "imu"), "joints": ("joint_states",), "truth": ("ground_truth", "odom")}.get(role, ())
+    for name in plain:
+        fitting = [topic for topic in able if topic.name.strip("/") == name]
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
+
+
+def _paste(role: str, names: Sequence[str]) -> str:
+    return " or ".join(f"--{role} {name}" for name in names[:6])

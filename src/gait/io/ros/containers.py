@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from gait.errors import GaitError, os_errors
-from gait.io.reading import Notes
+from gait.io.format import Notes
 
 MCAP, SQLITE, ROS1, ZSTD = b"\x89MCAP0\r\n", b"SQLite format 3\0", b"#ROSBAG V2.0\n", b"\x28\xb5\x2f\xfd"
 METADATA_NAME = "gait"
@@ -109,10 +109,9 @@ def _files(path: Path, notes: Notes) -> list[tuple[Path, bool]]:
     missing = [file.name for file in files if not file.is_file()]
     if missing:
         notes.say(f"{missing[0]} is missing from the folder" + (f", and {len(missing) - 1} more" * (len(missing) > 1)))
-    present = [(file, squeezed) for file in files if file.is_file()]
-    if not present:
+    if len(missing) == len(files):
         raise GaitError(f"{path} is a folder without a bag in it: give a file, or a folder with metadata.yaml")
-    return present
+    return [(file, squeezed) for file in files if file.is_file()]
 
 
 @contextlib.contextmanager
@@ -136,14 +135,14 @@ def _decompress(topic: Topic, notes: Notes) -> None:
     """Messages that were compressed one by one; those that are damaged are left out."""
     import zstandard
 
-    kept = []
-    for stamp, message in zip(topic.stamps, topic.messages, strict=True):
+    packed = list(zip(topic.stamps, topic.messages, strict=True))
+    topic.stamps, topic.messages = [], []
+    for stamp, message in packed:
         with contextlib.suppress(zstandard.ZstdError):
             # The frame may not say how large it is.
-            kept.append((stamp, zstandard.ZstdDecompressor().decompressobj().decompress(message)))
-    if len(kept) < len(topic.messages):
-        notes.say(f"{topic.name}: {len(topic.messages) - len(kept)} damaged messages left out")
-    topic.stamps, topic.messages = [stamp for stamp, _ in kept], [message for _, message in kept]
+            topic.add(stamp, zstandard.ZstdDecompressor().decompressobj().decompress(message))
+    if len(topic.messages) < len(packed):
+        notes.say(f"{topic.name}: {len(packed) - len(topic.messages)} damaged messages left out")
 
 
 @contextlib.contextmanager

@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from gait.arrays import AnyArray
 from gait.errors import GaitError, located
+from gait.io.format import Notes
 from gait.io.joints import match_joints
-from gait.io.reading import Notes
 from gait.io.ros import definitions
 from gait.io.ros.containers import Topic
 from gait.io.ros.definitions import JOINT_STATE
 from gait.io.ros.layout import Block, Paths, blocks
 from gait.io.ros.messages import FIELDS, UNITREE_JOINTS, has_target
-from gait.io.signals import Signal
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """A signal on either clock; stamps are whole nanoseconds (n,)."""
-
-    signal: Signal
-    recorded: AnyArray
-    header: AnyArray | None
-    """None if the type has no header, or its stamps are empty."""
 
 
 class Rows(NamedTuple):
-    """Fields of messages, in the order in which they were recorded."""
+    """Fields of the messages of a topic, in the order in which they were recorded; stamps are whole nanoseconds."""
 
+    name: str
     places: AnyArray
     """Their places among all messages (n,)."""
-    arrays: dict[str, AnyArray]
+    recorded: AnyArray
     header: AnyArray | None
-    """Stamps of the headers, ns."""
+    """None if the type has no header."""
+    arrays: dict[str, AnyArray]
 
-    def pick(self, rows: AnyArray) -> Rows:
-        """Some of them."""
-        header = None if self.header is None else self.header[rows]
-        return Rows(self.places[rows], {name: array[rows] for name, array in self.arrays.items()}, header)
+    def change(self, change: Callable[[AnyArray], AnyArray]) -> Rows:
+        """The same with other fields: some joints, say."""
+        return self._replace(arrays={name: change(array) for name, array in self.arrays.items()})
 
 
-def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, notes: Notes) -> Decoded:
+def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, notes: Notes) -> Rows:
     """Read the messages of a topic for one purpose.
 
     Args:
@@ -63,22 +52,15 @@ def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, 
         raise GaitError(f"no message of {topic.name} can be read as {topic.kind} ({why or 'it has none'})")
     if bad:
         notes.say(f"{topic.name}: {bad} of {len(topic.messages)} messages cannot be read ({why})")
-    fields = FIELDS[topic.kind][role]
     if topic.kind == JOINT_STATE:
-        rows = _named_joints(topic, found, role, joints, names, notes)
-    else:
-        rows = _collect(found, fields)
-        if role == "feet":
-            rows = rows._replace(arrays=_feet(rows.arrays, found[0].layout.texts["name"], joints))
-        elif role in ("joints", "targets"):
-            index = list(match_joints(UNITREE_JOINTS, joints, names).index)
-            rows = rows._replace(arrays={name: array[:, index] for name, array in rows.arrays.items()})
-    if "kp" in rows.arrays:
-        rows = _with_targets(topic, rows, notes)
-    recorded = np.array(topic.stamps, dtype=np.int64)[rows.places]
-    # A clock that starts at zero has one stamp of zero; more are headers without stamps.
-    filled = rows.header is not None and np.count_nonzero(rows.header == 0) <= 1
-    return Decoded(Signal(topic.name, recorded / 1e9, rows.arrays), recorded, rows.header if filled else None)
+        return _named_joints(topic, found, role, joints, names, notes)
+    rows = _collect(topic, found, role)
+    if role == "feet":
+        return rows._replace(arrays=_feet(rows.arrays, found[0].layout.texts["name"], joints))
+    if role in ("joints", "targets"):
+        index = list(match_joints(UNITREE_JOINTS, joints, names).index)
+        rows = rows.change(lambda array: array[:, index])
+    return _with_targets(rows, notes) if "kp" in rows.arrays else rows
 
 
 def _types(topic: Topic, ros1: bool) -> definitions.Fields:
@@ -95,26 +77,29 @@ def _types(topic: Topic, ros1: bool) -> definitions.Fields:
     return definitions.known(ros1)
 
 
-def _collect(found: Sequence[Block], fields: Mapping[str, Paths]) -> Rows:
+def _collect(topic: Topic, found: Sequence[Block], role: str) -> Rows:
     """The fields that all blocks have."""
+    fields = FIELDS[topic.kind][role]
     index = np.concatenate([block.rows for block in found])
     order = np.argsort(index)
     shared = [name for name, path in fields.items() if all(block.layout.has(path) for block in found)]
     if not shared:
         raise GaitError(f"messages have no field {fields[next(iter(fields))]}: they are of another version")
-    columns = {name: [block.read(fields[name]) for block in found] for name in shared}
-    arrays = {
-        name: np.concatenate(parts)[order]
-        for name, parts in columns.items()
-        if len({part.shape[1:] for part in parts}) == 1 and parts[0].size
-    }
+
+    def column(path: Paths) -> AnyArray | None:
+        parts = [block.read(path) for block in found]
+        alike = len({part.shape[1:] for part in parts}) == 1 and parts[0].size
+        return np.concatenate(parts)[order] if alike else None
+
     header = None
     if all(block.layout.has("header.stamp.sec") for block in found):
-        sec, nanosec = (
-            np.concatenate([block.read(f"header.stamp.{p}") for block in found]) for p in ("sec", "nanosec")
-        )
-        header = np.asarray(sec * 1_000_000_000 + nanosec)[order]
-    return Rows(index[order], arrays, header)
+        sec, nanosec = column("header.stamp.sec"), column("header.stamp.nanosec")
+        assert sec is not None and nanosec is not None
+        header = sec * 1_000_000_000 + nanosec
+    recorded = np.array(topic.stamps, dtype=np.int64)[index[order]]
+    columns = {name: column(fields[name]) for name in shared}
+    arrays = {name: array for name, array in columns.items() if array is not None}
+    return Rows(topic.name, index[order], recorded, header, arrays)
 
 
 def _feet(arrays: Mapping[str, AnyArray], names: tuple[str, ...], legs: tuple[str, ...]) -> dict[str, AnyArray]:
@@ -145,7 +130,7 @@ def _named_joints(
         raise GaitError(f"{topic.name} has no joint angles: choose another topic with --{role}")
     sets = {}
     for listed, several in groups.items():
-        rows = _collect(several, FIELDS[topic.kind][role])
+        rows = _collect(topic, several, role)
         sets[listed] = rows._replace(arrays={k: v for k, v in rows.arrays.items() if v.shape[1] == len(listed)})
     whole = [key for key in sets if len(key) >= len(joints)]
     together = tuple(dict.fromkeys(name for key in sets for name in key))
@@ -161,7 +146,7 @@ def _named_joints(
     if listed in sets and len(sets) > 1:
         others = len(topic.messages) - len(rows.places)
         notes.say(f"{topic.name}: {others} messages name other joints, and were left out")
-    return rows._replace(arrays={name: array[:, list(match.index)] for name, array in rows.arrays.items()})
+    return rows.change(lambda array: array[:, list(match.index)])
 
 
 def _join(sets: Sequence[Rows]) -> Rows:
@@ -169,19 +154,18 @@ def _join(sets: Sequence[Rows]) -> Rows:
     last = max(sets, key=lambda rows: int(rows.places[0]))
     shared = set.intersection(*(set(rows.arrays) for rows in sets))
     before = [np.searchsorted(rows.places, last.places, side="right") - 1 for rows in sets]
-    return last._replace(
-        arrays={
-            name: np.concatenate([rows.arrays[name][at] for rows, at in zip(sets, before, strict=True)], axis=1)
-            for name in shared
-        }
-    )
+    arrays = {}
+    for name in shared:
+        arrays[name] = np.concatenate([rows.arrays[name][at] for rows, at in zip(sets, before, strict=True)], axis=1)
+    return last._replace(arrays=arrays)
 
 
-def _with_targets(topic: Topic, rows: Rows, notes: Notes) -> Rows:
+def _with_targets(rows: Rows, notes: Notes) -> Rows:
     """Without the commands that give no angle: motors off, or driven by torque alone."""
     real = np.all(has_target(rows.arrays["q_des"]) & (rows.arrays.pop("kp") > 0.0), axis=1)
     if not real.all():
         notes.say(
-            f"{topic.name}: {int((~real).sum())} of {len(real)} commands give no angle for a joint, and were left out"
+            f"{rows.name}: {int((~real).sum())} of {len(real)} commands give no angle for a joint, and were left out"
         )
-    return rows.pick(real)
+    header = None if rows.header is None else rows.header[real]
+    return rows.change(lambda array: array[real])._replace(recorded=rows.recorded[real], header=header)

@@ -1,7 +1,7 @@
 """Where each number of a message lies, from its definition: read and write one message, or columns of many at once.
 
 Messages of one shape (the same lengths of texts and lists) have every number at the same place. The definition is
-walked once for each shape; the rest is array views, a hundred times faster than object by object.
+walked once for each shape; the rest is indexing of arrays, a hundred times faster than object by object.
 """
 
 from __future__ import annotations
@@ -35,56 +35,25 @@ _ALIGNMENT = {0: 8, 1: 8, 6: 4, 7: 4}
 _TEXTS = ("string", "wstring")
 _BASE, _NAME, _ARRAY, _SEQUENCE = 1, 2, 3, 4
 _TRIES = 4
-_KEPT = 8
 
 
-class LayoutError(GaitError):
-    """The bytes are not a message of this type."""
-
-
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A number, or a list of numbers."""
 
     offset: int
     dtype: str
-    count: int
+    length: int
     """How many numbers; -1 for a single one."""
 
 
-@dataclass(frozen=True)
-class Slot:
-    """Numbers of one type at even distances."""
+class Column(NamedTuple):
+    """Some numbers of one type, wherever they lie in a message."""
 
-    offset: int
+    places: AnyArray
+    """Of their bytes, one number after the other."""
     dtype: np.dtype[Any]
-    wide: type
-    """What they are read as: float64 or int64."""
-    count: int
-    stride: int
-    order: list[int] | None
-    """Which of them is which, where they are not wanted in the order in which they lie."""
     single: bool
-    size: int
-    """Of the whole message, bytes."""
-
-    def read(self, data: bytes | AnyArray) -> AnyArray:
-        """The numbers of one message, or of many (n, size)."""
-        values: AnyArray = self._view(data).astype(self.wide)
-        if self.order is not None:
-            values = values[..., self.order]
-        return values[..., 0] if self.single else values
-
-    def write(self, data: bytearray | AnyArray, values: Any) -> None:
-        """Put numbers into one message, or into many."""
-        values = np.asarray(values)[..., None] if self.single else values
-        self._view(data)[..., slice(None) if self.order is None else self.order] = values
-
-    def _view(self, data: bytes | bytearray | AnyArray) -> AnyArray:
-        if isinstance(data, np.ndarray):
-            shape, strides = (len(data), self.count), (self.size, self.stride)
-            return np.ndarray(shape, self.dtype, data, self.offset, strides)
-        return np.ndarray((self.count,), self.dtype, data, self.offset, (self.stride,))
+    """Whether it is one number and no list."""
 
 
 @dataclass
@@ -106,7 +75,7 @@ class _Walk:
 
     def visit(self, name: str, path: str = "") -> None:
         if name not in self.types:
-            raise LayoutError(f"there is no definition of {name}")
+            raise GaitError(f"there is no definition of {name}")
         for field_name, (kind, what) in self.types[name][1]:
             if field_name != "structure_needs_at_least_one_member":
                 self.field(f"{path}{field_name}", int(kind), what)
@@ -133,7 +102,7 @@ class _Walk:
 
     def numbers(self, path: str, name: str, count: int) -> None:
         if name not in _DTYPES:
-            raise LayoutError(f"numbers of type {name} are not known")
+            raise GaitError(f"numbers of type {name} are not known")
         size = np.dtype(_DTYPES[name]).itemsize
         if count:
             self.align(size)
@@ -167,7 +136,7 @@ class _Walk:
         if isinstance(self.raw, bytearray):
             self.raw.extend(bytes(self.at - len(self.raw)))
         elif self.at > len(self.raw):
-            raise LayoutError("the message is too short")
+            raise GaitError("the message is too short")
         return start
 
 
@@ -176,15 +145,10 @@ class Layout:
 
     def __init__(self, walk: _Walk) -> None:
         self.parts, self.texts, self.size = walk.parts, walk.texts, len(walk.raw)
-        self.shape = [*walk.shape, *([0, 1] if walk.aligned else [])]
+        self.shape = np.array([*walk.shape, *([0, 1] if walk.aligned else [])], dtype=np.intp)
         """The bytes that are the same in all of them."""
-        self._end = max(self.shape, default=-1) + 1
-        mask = bytearray(self._end)
-        for place in self.shape:
-            mask[place] = 255
-        self._mask = int.from_bytes(mask, "little")
-        self._shape = int.from_bytes(walk.raw[: self._end], "little") & self._mask
-        self._slots: dict[Paths, Slot] = {}
+        self._same = self._shape_of(walk.raw)
+        self._columns: dict[Paths, Column] = {}
 
     @staticmethod
     def of(raw: bytes, name: str, types: Fields, packed: bool = False) -> Layout:
@@ -200,15 +164,15 @@ class Layout:
         if not packed:
             encoding = raw[1] if len(raw) >= 4 and raw[0] == 0 else 255
             if encoding not in _ALIGNMENT:
-                raise LayoutError(f"it is not in plain CDR but in encoding {encoding}: 0, 1, 6 or 7 are read")
+                raise GaitError(f"it is not in plain CDR but in encoding {encoding}: 0, 1, 6 or 7 are read")
             walk = _Walk(raw, types, _ALIGNMENT[encoding], "<" if encoding & 1 else ">", 4)
         try:
             walk.visit(name)
         except RecursionError:
-            raise LayoutError(f"the definition of {name} contains itself") from None
+            raise GaitError(f"the definition of {name} contains itself") from None
         # CDR may be filled up to a multiple of four; more left over means another version of the message.
         if len(raw) - walk.at > (0 if packed else 3):
-            raise LayoutError(f"it has {len(raw)} bytes where {walk.at} are due, so it is another version of {name}")
+            raise GaitError(f"it has {len(raw)} bytes where {walk.at} are due, so it is another version of {name}")
         return Layout(walk)
 
     @staticmethod
@@ -230,37 +194,15 @@ class Layout:
 
     def fits(self, data: bytes) -> bool:
         """Whether a message has this shape."""
-        return len(data) == self.size and int.from_bytes(data[: self._end], "little") & self._mask == self._shape
+        return len(data) == self.size and self._shape_of(data) == self._same
 
     def count(self, path: str) -> int:
         """How many numbers a list has; -1 for a single number, 0 for what is not there."""
-        return self.parts[path].count if path in self.parts else 0
+        return self.parts[path].length if path in self.parts else 0
 
     def has(self, paths: Paths) -> bool:
         """Whether there are such numbers."""
         return all(self._leaves(path) for path in ((paths,) if isinstance(paths, str) else paths))
-
-    def slot(self, paths: Paths) -> Slot:
-        """Some numbers, all of one type, in the order of their paths."""
-        if paths not in self._slots:
-            given = (paths,) if isinstance(paths, str) else paths
-            leaves = [leaf for path in given for leaf in self._leaves(path)]
-            if not leaves:
-                raise LayoutError(f"messages have no field {given[0]}: they are of a version that gait does not know")
-            parts = [self.parts[leaf] for leaf in leaves]
-            dtype, single = np.dtype(parts[0].dtype), len(parts) == 1 and parts[0].count < 0
-            wide, size = (np.float64 if dtype.kind == "f" else np.int64), dtype.itemsize
-            places = np.array(
-                [part.offset + k * size for part in parts for k in range(abs(part.count))], dtype=np.int64
-            )
-            order = np.argsort(places)
-            steps = np.diff(places[order])
-            if len({part.dtype for part in parts}) > 1 or len(set(steps.tolist())) > 1:
-                raise LayoutError(f"the numbers of {given[0]} are not of one type and evenly spaced")
-            start, stride = (int(places.min()), int(steps[0])) if len(steps) else (parts[0].offset, size)
-            moved = None if (places[order] == places).all() else np.argsort(order).tolist()
-            self._slots[paths] = Slot(start, dtype, wide, len(places), stride, moved, single, self.size)
-        return self._slots[paths]
 
     def stamp(self, data: bytes) -> int:
         """Stamp of the header of one message, ns; zero if it has none."""
@@ -272,7 +214,33 @@ class Layout:
 
     def read(self, data: bytes | AnyArray, paths: Paths) -> AnyArray:
         """Numbers of one message, or of many (n, size): (n,) for a single number, else (n, count)."""
-        return self.slot(paths).read(data)
+        places, dtype, single = self._column(paths)
+        raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
+        values = raw.take(places, axis=-1).view(dtype).astype(np.float64 if dtype.kind == "f" else np.int64)
+        return np.asarray(values[..., 0] if single else values)
+
+    def write(self, data: AnyArray, paths: Paths, values: Any) -> None:
+        """Put numbers into one message (size,), or into many (n, size)."""
+        places, dtype, single = self._column(paths)
+        numbers = np.asarray(values).astype(dtype)
+        data[..., places] = np.ascontiguousarray(numbers[..., None] if single else numbers).view(np.uint8)
+
+    def _column(self, paths: Paths) -> Column:
+        """Numbers in the order of their paths."""
+        if paths not in self._columns:
+            given = (paths,) if isinstance(paths, str) else paths
+            parts = [self.parts[leaf] for path in given for leaf in self._leaves(path)]
+            if not parts:
+                raise GaitError(f"messages have no field {given[0]}: they are of a version that gait does not know")
+            if len({part.dtype for part in parts}) > 1:
+                raise GaitError(f"the numbers of {given[0]} are not of one type")
+            dtype = np.dtype(parts[0].dtype)
+            spans = [np.arange(part.offset, part.offset + dtype.itemsize * abs(part.length)) for part in parts]
+            self._columns[paths] = Column(np.concatenate(spans), dtype, len(parts) == 1 and parts[0].length < 0)
+        return self._columns[paths]
+
+    def _shape_of(self, data: bytes | bytearray) -> bytes:
+        return np.frombuffer(data, np.uint8).take(self.shape).tobytes()
 
     def _leaves(self, path: str) -> list[str]:
         if path in self.parts:
@@ -317,7 +285,7 @@ def blocks(messages: Sequence[bytes], name: str, types: Fields, packed: bool) ->
         while len(rows):
             try:
                 layout = Layout.of(data[0].tobytes(), name, types, packed)
-            except LayoutError as error:
+            except GaitError as error:
                 tries -= 1
                 # One message may be damaged; where several of a size are, all of them are something else.
                 lost = 1 if tries else len(rows)
@@ -328,27 +296,6 @@ def blocks(messages: Sequence[bytes], name: str, types: Fields, packed: bool) ->
             found.append(Block(rows[same], data[same], layout))
             rows, data = rows[~same], data[~same]
     return found, bad, why
-
-
-class MessageReader:
-    """Reads messages of one type one by one. A publisher sends the same shape every time, whose layout is kept."""
-
-    def __init__(self, kind: str, packed: bool = False) -> None:
-        """Name the type; packed as in `Layout.of`."""
-        self.kind, self._packed = kind, packed
-        self._layouts: list[Layout] = []
-
-    def layout(self, data: bytes) -> Layout:
-        """Where everything lies in this message."""
-        for layout in self._layouts:
-            if layout.fits(data):
-                return layout
-        try:
-            found = Layout.of(data, self.kind, known(), self._packed)
-        except LayoutError as error:
-            raise GaitError(f"a message cannot be read as {self.kind}: {error}") from None
-        self._layouts = [found, *self._layouts[: _KEPT - 1]]
-        return found
 
 
 class MessageWriter:
@@ -362,22 +309,23 @@ class MessageWriter:
             given: texts and lengths of lists; empty by default.
             packed: as in `Layout.of`.
         """
-        self._blank, self.layout = Layout.blank(kind, given or {}, packed)
+        blank, self.layout = Layout.blank(kind, given or {}, packed)
+        self._blank = np.frombuffer(blank, np.uint8)
         stamps = [path for path in self.layout.parts if path.endswith("header.stamp.sec")]
         self._stamps = [self.layout.parts[path].offset for path in stamps]
 
     def encode(self, ns: int, values: Values) -> bytes:
         """One message with a stamp and numbers by path; the rest is zero."""
-        raw = bytearray(self._blank)
+        raw = self._blank.copy()
         for offset in self._stamps:
-            struct.pack_into("<iI", raw, offset, *divmod(ns, NS))
+            struct.pack_into("<iI", raw.data, offset, *divmod(ns, NS))
         for paths, numbers in values.items():
-            self.layout.slot(paths).write(raw, numbers)
-        return bytes(raw)
+            self.layout.write(raw, paths, numbers)
+        return raw.tobytes()
 
     def encode_all(self, ns: AnyArray, values: Values) -> AnyArray:
         """A message for each stamp (n, size), of numbers (n,) or (n, count)."""
-        data = np.tile(np.frombuffer(self._blank, np.uint8), (len(ns), 1))
+        data = np.tile(self._blank, (len(ns), 1))
         for paths, numbers in ({"header.stamp.sec": ns // NS, "header.stamp.nanosec": ns % NS} | dict(values)).items():
-            self.layout.slot(paths).write(data, numbers)
+            self.layout.write(data, paths, numbers)
         return data

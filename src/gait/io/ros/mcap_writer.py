@@ -1,25 +1,34 @@
-"""MCAP files of odometry and transforms, as Foxglove and ROS 2 read them."""
+"""MCAP files of standard ROS 2 messages, as Foxglove, PlotJuggler and ROS read them: odometry, and whole Logs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any
 
-from gait.arrays import Array
+import numpy as np
+
+from gait._version import __version__
+from gait.arrays import AnyArray, Array
 from gait.errors import GaitError, os_errors
-from gait.io.clock import to_ns
-from gait.io.ros.definitions import ODOMETRY, TRANSFORMS, full_text
+from gait.io import clock
+from gait.io.atomic import atomic_path
+from gait.io.format import header
+from gait.io.ros.containers import METADATA_NAME
+from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, ODOMETRY, TRANSFORMS, full_text
+from gait.io.ros.layout import Given, MessageWriter, Paths
+from gait.io.ros.messages import FIELDS, NO_ORIENTATION
 from gait.io.ros.odometry import Converter, Encoder
+from gait.log import Log, Record, Trajectory
 from gait.robot import Robot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gait.log.trajectory import Trajectory
 
 CHUNK = 256 * 1024
 """Bytes that are compressed and written at once: a quarter of a second at 1 kHz, and done in about a millisecond."""
+LOG_CHUNK = 8 * 1024 * 1024
+"""The same of a whole Log, which is at hand."""
+FINE = 2.0**-30
+"""Step of the velocity in an odometry message, m/s: turning it into the body frame rounds it anyway."""
 
 
 class McapRecorder:
@@ -30,7 +39,7 @@ class McapRecorder:
 
     Example:
         with McapRecorder("walk.mcap", robot) as recorder:
-            recorder.write(ns, converter.of_state(state, gyro))
+            recorder.write(ns, converter.of(state, gyro))
     """
 
     def __init__(
@@ -45,22 +54,15 @@ class McapRecorder:
             method: how the state was estimated, kept in the file.
             source: where the samples come from, kept in the file.
         """
-        from mcap.writer import Writer
-
-        from gait._version import __version__
-
         self.path, self.count = Path(path), 0
         self._encoder = encoder or Encoder()
         if self.path.exists():
             raise GaitError(f"{path} exists: name a file that does not, or move it away")
         with os_errors(f"cannot write {path}"):
             self._file = self.path.open("xb")
-        self._writer = Writer(self._file, chunk_size=CHUNK)
-        self._writer.start(profile="ros2", library=f"gait {__version__}")
-        self._kinds: dict[str, int] = {}
-        self._odometry, self._transform = self.channel("/odom", ODOMETRY), self.channel("/tf", TRANSFORMS)
         about = {"robot": robot, "method": method, "source": source, "frame": self._encoder.frame}
-        self._writer.add_metadata("gait", {**about, "version": __version__})
+        self._writer = _begin(self._file, {**about, "version": __version__}, chunk_size=CHUNK)
+        self._odometry, self._transform = self.channel("/odom", ODOMETRY), self.channel("/tf", TRANSFORMS)
 
     def write(self, ns: int, values: Array) -> None:
         """Write the numbers of an odometry message (`Converter`) with their time in nanoseconds."""
@@ -74,10 +76,7 @@ class McapRecorder:
 
     def channel(self, topic: str, kind: str) -> int:
         """Begin a topic of messages of some type, and give the number to write to."""
-        if kind not in self._kinds:
-            self._kinds[kind] = self._writer.register_schema(kind, "ros2msg", full_text(kind).encode())
-        number: int = self._writer.register_channel(topic, "cdr", self._kinds[kind])
-        return number
+        return _channel(self._writer, topic, kind)
 
     def write_to(self, channel: int, ns: int, message: bytes) -> None:
         """Write a message of any topic."""
@@ -109,23 +108,93 @@ def write_mcap(
     trajectory: Trajectory,
     robot: Robot,
     gyro: Array | None = None,
-    encoder: Encoder | None = None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> None:
-    """Write a whole trajectory.
+    """Write a whole trajectory as odometry.
 
     Args:
         path: of a file that does not exist yet.
         trajectory: what to write.
         robot: whose IMU measured.
         gyro: for the turn rate (N, 3), in IMU axes.
-        encoder: for the names of the frames.
         progress: called with the share that is written.
     """
-    encoder = encoder or Encoder()
-    rows = Converter(robot, rate=trajectory.rate or 500.0).of_trajectory(trajectory, gyro)
-    with McapRecorder(path, encoder, robot=robot.name, method=trajectory.source) as recorder:
-        for i, (ns, values) in enumerate(zip(to_ns(trajectory.t).tolist(), rows, strict=True)):
+    rows = Converter(robot, rate=trajectory.rate or 500.0).of(trajectory, gyro)
+    with McapRecorder(path, robot=robot.name, method=trajectory.source) as recorder:
+        for i, (ns, values) in enumerate(zip(clock.to_ns(trajectory.t).tolist(), rows, strict=True)):
             recorder.write(ns, values)
             if i % 5000 == 0:
                 progress(i / len(rows))
+
+
+def write_log(record: Record, path: Path, small: bool = False) -> None:
+    """Write all fields of a Log, each message with its time in the header too.
+
+    Args:
+        record: the Log.
+        path: the file.
+        small: without an index, which takes a third of the room; every reader then reads from front to back.
+    """
+    from mcap.writer import IndexType
+
+    if not isinstance(record, Log):
+        raise GaitError(
+            f"cannot write a Trajectory to {path}: `gait run` writes odometry as MCAP, and .npz holds it too"
+        )
+    ns = clock.to_ns(record.t)
+    if ns[0] < 0:
+        raise GaitError(f"cannot write {path}: MCAP has no time before zero, and the log starts at {record.t[0]:g} s")
+    topics = _topics(record, ns)
+    index = ("repeat_channels", "repeat_schemas", "use_statistics", "use_summary_offsets")
+    bare = {"index_types": IndexType.NONE, **dict.fromkeys(index, False)}
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        writer = _begin(file, {"log": header(record)}, chunk_size=LOG_CHUNK, **(bare if small else {}))
+        channels = [_channel(writer, topic, kind) for topic, kind, _ in topics]
+        # In the order of time, as readers without an index expect it.
+        for i, stamp in enumerate(ns.tolist()):
+            for channel, (_, _, messages) in zip(channels, topics, strict=True):
+                writer.add_message(channel, stamp, messages[i].tobytes(), stamp)
+        writer.finish()
+
+
+def _begin(file: Any, about: dict[str, str], **options: Any) -> Any:
+    from mcap.writer import Writer
+
+    writer = Writer(file, **options)
+    writer.start(profile="ros2", library=f"gait {__version__}")
+    writer.add_metadata(METADATA_NAME, about)
+    return writer
+
+
+def _channel(writer: Any, topic: str, kind: str) -> int:
+    schema = writer.register_schema(kind, "ros2msg", full_text(kind).encode())
+    number: int = writer.register_channel(topic, "cdr", schema)
+    return number
+
+
+def _topics(log: Log, ns: AnyArray) -> list[tuple[str, str, AnyArray]]:
+    """Name, type and messages (N, size) of each topic that the log has something for."""
+    arrays = log.arrays()
+    if "t" not in clock.pack(log.t):
+        # Whole nanoseconds give the seconds back, and every message has those.
+        del arrays["t"]
+    if log.has_truth:
+        arrays["twist"] = np.rint(log.vel_b / FINE) * FINE
+    topics: list[tuple[str, str, str, Given]] = [
+        ("/imu/data", IMU, "imu", {"header.frame_id": "imu_link"}),
+        ("/joint_states", JOINT_STATE, "joints", {"name": log.joint_names}),
+        ("/joint_commands", JOINT_STATE, "targets", {"name": log.joint_names}),
+        ("/ground_truth/odom", ODOMETRY, "truth", {"header.frame_id": "world", "child_frame_id": "base"}),
+        ("/feet", FEET, "feet", {"name": log.leg_names}),
+    ]
+    found = []
+    for topic, kind, role, texts in topics:
+        values: dict[Paths, Any] = {
+            path: arrays[name].reshape(len(log), -1) for name, path in FIELDS[kind][role].items() if name in arrays
+        }
+        if values and (role != "truth" or log.has_truth):
+            lists = {str(path): array.shape[1] for path, array in values.items() if kind in (JOINT_STATE, FEET)}
+            if kind == IMU:
+                values |= {"orientation_covariance": NO_ORIENTATION, "orientation.w": 1.0}
+            found.append((topic, kind, MessageWriter(kind, {**texts, **lists}).encode_all(ns, values)))
+    return found

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from gait.arrays import AnyArray, Array
-from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, ODOMETRY
-from gait.io.ros.layout import Layout, MessageReader, Paths
+from gait.errors import located
+from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, ODOMETRY, known
+from gait.io.ros.layout import Layout, MessageWriter, Paths
+from gait.log import Sample
 
 UNITREE_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf"))
 """Motors 0 to 11 of every Unitree quadruped; its messages have room for 20."""
 NO_TARGET = 1e3
 """Beyond any angle: Unitree sends 2.146e9 where a motor has no target."""
+TOPICS = {"targets": ("/joint_targets", JOINT_STATE), "imu": ("/imu", IMU), "joints": ("/joint_states", JOINT_STATE)}
+"""Topic and type of what a robot of ROS 2 sends and a live recording holds, which `gait run` reads."""
+NO_ORIENTATION = np.array([-1.0, *[0.0] * 8])
+"""Covariance of an orientation that is not there, by convention of sensor_msgs/Imu."""
+_KEPT = 8
 
 
 def _pose(position: str, orientation: str) -> dict[str, Paths]:
@@ -81,15 +91,50 @@ def says_truth(name: str) -> bool:
     return re.search(r"truth|\bgt\b|_gt\b|vicon|mocap|optitrack|qualisys|vrpn", name.lower()) is not None
 
 
-class FieldReader(MessageReader):
-    """The fields of a Log out of messages that arrive one by one."""
+class FieldReader:
+    """The fields of a Log out of messages of one type that arrive one by one."""
 
     def __init__(self, kind: str, *roles: str, packed: bool = False) -> None:
-        """Read what a type has for some purposes, keys of `FIELDS`."""
-        super().__init__(kind, packed)
+        """Read what a type has for some purposes, keys of `FIELDS`; packed as in `Layout.of`."""
+        self._kind, self._packed = kind, packed
         self._fields = {name: paths for role in roles for name, paths in FIELDS[kind][role].items()}
+        self._layouts: list[Layout] = []
+        """A publisher sends the same shape every time."""
 
     def read(self, data: bytes) -> tuple[dict[str, AnyArray], Layout]:
         """The fields of a message, empty where it has none of them, and its layout."""
-        layout = self.layout(data)
+        layout = next((one for one in self._layouts if one.fits(data)), None)
+        if layout is None:
+            with located(f"a message cannot be read as {self._kind}"):
+                layout = Layout.of(data, self._kind, known(), self._packed)
+            self._layouts = [layout, *self._layouts[: _KEPT - 1]]
         return {name: layout.read(data, paths) for name, paths in self._fields.items()}, layout
+
+
+@lru_cache(maxsize=64)
+def writer(kind: str, given: tuple[tuple[str, Any], ...] = (), packed: bool = False) -> MessageWriter:
+    """Writes messages of a type and shape; `given` is that of `MessageWriter` in pairs."""
+    return MessageWriter(kind, dict(given), packed)
+
+
+def encode_imu(ns: int, gyro: Array, accel: Array) -> bytes:
+    """sensor_msgs/Imu without orientation."""
+    values = {"angular_velocity": gyro, "linear_acceleration": accel, "orientation_covariance": NO_ORIENTATION}
+    return writer(IMU).encode(ns, values)
+
+
+def encode_joints(ns: int, names: Sequence[str], *values: Array) -> bytes:
+    """sensor_msgs/JointState of position, velocity and effort, as many as there are."""
+    lists = dict(zip(("position", "velocity", "effort"), values, strict=False))
+    lengths = ((path, len(value)) for path, value in lists.items())
+    return writer(JOINT_STATE, (("name", tuple(names)), *lengths)).encode(ns, lists)
+
+
+def encode_sample(ns: int, names: Sequence[str], sample: Sample) -> Iterator[tuple[str, bytes]]:
+    """Role and message of `TOPICS` for what a sample has; joints that were not there are left out."""
+    if sample.q_des is not None and np.isfinite(sample.q_des).all():
+        yield "targets", encode_joints(ns, names, sample.q_des)
+    yield "imu", encode_imu(ns, sample.gyro, sample.accel)
+    if np.isfinite(sample.q).all() and np.isfinite(sample.dq).all():
+        more = () if sample.tau is None else (sample.tau,)
+        yield "joints", encode_joints(ns, names, sample.q, sample.dq, *more)

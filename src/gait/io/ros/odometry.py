@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gait import lie
-from gait.arrays import AnyArray, Array
+from gait.arrays import Array
 from gait.estimator import State
 from gait.io.ros.definitions import ODOMETRY, TRANSFORMS
 from gait.io.ros.layout import MessageWriter
-from gait.log.trajectory import Trajectory
+from gait.log import Trajectory
 from gait.parameters import ProcessNoise
-from gait.quaternions import rotate
 from gait.robot import Robot
 
 POSE_COV, TWIST, TWIST_COV = 7, 43, 49
@@ -53,39 +52,24 @@ class Converter:
     at the rate of the samples.
     """
 
-    def __init__(self, robot: Robot, noise: ProcessNoise | None = None, rate: float = 500.0) -> None:
+    def __init__(self, robot: Robot, rate: float = 500.0) -> None:
         """Take the pose of the IMU from the robot."""
         self._rotation = lie.rotation_from_quat(robot.imu_quat_wxyz)
-        self._quat = robot.imu_quat_wxyz
-        self._variance = (noise or ProcessNoise()).gyro ** 2 * rate
-        self._row = np.zeros(WIDTH)
-        self._fill_constants(self._row[None])
+        self._variance = ProcessNoise().gyro ** 2 * rate
 
-    def of_state(self, state: State, gyro: Array) -> Array:
-        """The numbers of one message (WIDTH,); the next call overwrites them."""
-        row = self._row
-        row[0:3], row[3:7] = state.pos_w, state.quat_wb_wxyz[_XYZW]
-        row[POSE_COV:TWIST] = state.pose_cov.ravel()
-        row[TWIST : TWIST + 3] = state.vel_b
-        rate = self._rotation @ (gyro - state.gyro_bias)
-        row[TWIST + 3 : TWIST + 6] = rate if np.isfinite(rate).all() else 0.0
-        row[TWIST_COV:].reshape(6, 6)[:3, :3] = state.vel_cov
-        return row
-
-    def of_trajectory(self, trajectory: Trajectory, gyro: Array | None = None) -> Array:
-        """The numbers of a message for each row (N, WIDTH); without a gyro (N, 3) the turn rate is zero."""
-        rows = np.zeros((len(trajectory), WIDTH))
-        rows[:, 0:3], rows[:, 3:7] = trajectory.pos_w, trajectory.quat_wb_wxyz[:, _XYZW]
-        if trajectory.pose_cov is not None:
-            rows[:, POSE_COV:TWIST] = trajectory.pose_cov.reshape(-1, 36)
-        rows[:, TWIST : TWIST + 3] = trajectory.vel_b
+    def of(self, state: State | Trajectory, gyro: Array | None = None) -> Array:
+        """The numbers of a message (WIDTH,), or of each row (N, WIDTH); without a gyro the turn rate is zero."""
+        shape = state.pos_w.shape[:-1]
+        row = np.zeros((*shape, WIDTH))
+        row[..., 0:3], row[..., 3:POSE_COV] = state.pos_w, state.quat_wb_wxyz[..., _XYZW]
+        if state.pose_cov is not None:
+            row[..., POSE_COV:TWIST] = state.pose_cov.reshape(*shape, 36)
+        row[..., TWIST : TWIST + 3] = state.vel_b
         if gyro is not None:
-            bias = 0.0 if trajectory.gyro_bias is None else trajectory.gyro_bias
-            rows[:, TWIST + 3 : TWIST + 6] = rotate(self._quat, gyro - bias)
-        self._fill_constants(rows)
-        if trajectory.vel_cov is not None:
-            rows[:, TWIST_COV:].reshape(-1, 6, 6)[:, :3, :3] = trajectory.vel_cov
-        return rows
-
-    def _fill_constants(self, rows: AnyArray) -> None:
-        rows[:, [TWIST_COV + 21, TWIST_COV + 28, TWIST_COV + 35]] = self._variance
+            rate = (gyro - (0.0 if state.gyro_bias is None else state.gyro_bias)) @ self._rotation.T
+            known = np.isfinite(rate).all(axis=-1, keepdims=True)
+            row[..., TWIST + 3 : TWIST_COV] = np.where(known, rate, 0.0)
+        if state.vel_cov is not None:
+            row[..., TWIST_COV:].reshape(*shape, 6, 6)[..., :3, :3] = state.vel_cov
+        row[..., [TWIST_COV + 21, TWIST_COV + 28, TWIST_COV + 35]] = self._variance
+        return row
