@@ -14,9 +14,9 @@ from gait.binding import aligned_bytes
 from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.build import network_of
-from gait.nets.fold import fold
 from gait.nets.gait import GaitNet
 from gait.nets.model import WEIGHTS
+from gait.nets.parts import parts_of
 from gait.nets.pooling import attend
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -109,7 +109,7 @@ def test_with_everything_hidden_only_gyro_and_accel_enter(variant: dict[str, Any
     model = random_model(**variant)
     inputs, seen = samples_of(model, 20), np.zeros((20, tokens_of(model)), dtype=bool)
     ours = outputs_of(model, inputs, seen)
-    f, size = fold(model), model.architecture.hidden
+    f, size = parts_of(model), model.architecture.hidden
     hidden = np.zeros((2, size))
     for x, said in zip(inputs.astype(np.float64), ours, strict=True):
         for i in range(2):

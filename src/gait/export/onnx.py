@@ -174,19 +174,14 @@ def _features(graph: Graph, model: Model) -> list[str]:
 
 def _attention(graph: Graph, p: Parts, a: AttentionArchitecture, features: list[str]) -> str:
     """From the features to the pooled numbers."""
-    assert p.score_weight is not None and p.score_bias is not None and p.slot_bias is not None
-    tokens, slots, size, queries = len(a.tokens), a.history, sum(a.embeddings.values()), a.latents * a.heads
-    width, before = size + tokens, (slots - 1) * tokens
+    tokens, slots, queries = len(a.tokens), a.history, a.latents * a.heads
+    width, before = sum(a.embeddings.values()) + tokens, (slots - 1) * tokens
     seen = graph.input("seen", tokens, boolean=True)
 
     # Rows of this sample: numbers are picked from [features, 0, 1], so that one node lays them all out.
-    zero, one = a.num_features, a.num_features + 1
-    pick = np.full((tokens + 2, width), zero)
-    for i, token in enumerate(a.tokens):
-        pick[i, list(a.places(token))] = token.columns
-        pick[i, size + i] = one
-        if i < 2:
-            pick[tokens + 1, list(a.places(token))] = token.columns
+    pick = np.full((tokens + 2, width), a.num_features)
+    pick[:tokens] = a.pooled_columns
+    pick[tokens + 1, :6] = range(6)
     numbers = graph.node("Concat", [*features, graph.constant("zero_one", [0.0, 1.0])], "numbers", axis=0)
     rows = graph.node("Gather", [numbers, graph.constant("pick", pick, np.int64)], "sample", axis=0)
     always = graph.constant("always", [True, True], np.bool_)
@@ -204,9 +199,7 @@ def _attention(graph: Graph, p: Parts, a: AttentionArchitecture, features: list[
     rows = graph.node("Concat", [rows, graph.constant("slot", slot)], "rows", axis=1)  # (Nt C + 2, P)
 
     question = np.zeros((queries + 1, width + slots))
-    for (start, count, place), weight in zip(p.tokens, p.score_weight.reshape(tokens, queries, -1), strict=True):
-        question[:queries, place : place + count] = weight[:, start : start + count]
-    question[:queries, size:] = np.concatenate([p.score_bias.reshape(tokens, queries), p.slot_bias]).T
+    question[:queries] = p.score
     bias = np.zeros((queries + 1, slots * tokens + 2))
     bias[:queries, -2:] = NOTHING, HIDDEN
     bias[queries, :-1] = HIDDEN
@@ -219,7 +212,6 @@ def _attention(graph: Graph, p: Parts, a: AttentionArchitecture, features: list[
 
 def _gates_of_rows(p: Parts, a: AttentionArchitecture) -> Array:
     """The gates' matrix (2, 3 H, (Q + 1) P) on what the queries pool; the last one pools gyro, accelerometer, zeros."""
-    assert p.encode is not None
     grus, gates, _ = p.gate_weight.shape
     encoder, now = np.split(p.gate_weight, [a.latents * a.width], axis=2)
     pooled = np.einsum("grmo,hop->grmhp", encoder.reshape(grus, gates, a.latents, a.width), p.encode)

@@ -15,11 +15,6 @@ from gait.nets.columns import affine
 from gait.nets.recurrent import Gru
 
 
-def split(x: Tensor, dim: int, sizes: tuple[int, ...]) -> Tensor:
-    """The tensor with one dimension taken apart."""
-    return torch.unflatten(x, dim, sizes)
-
-
 class State(NamedTuple):
     """What a network carries from one step to the next."""
 
@@ -53,22 +48,28 @@ class VelocityNet(nn.Module, ABC):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, architecture: Architecture, mean: Array, std: Array) -> None:
+    def __init__(self, architecture: Architecture, mean: Array, std: Array, grus: int = 0, past: int = 0) -> None:
         """Make the parts all networks have.
 
         Args:
             architecture: its size.
             mean: subtracted from the features (F,).
             std: then divides them (F,).
+            grus: GRUs that it has.
+            past: samples before the present one that it reads.
         """
         super().__init__()
-        self.architecture = architecture
+        self.architecture, self._grus, self._past = architecture, grus, past
         self.register_buffer("mean", torch.from_numpy(np.asarray(mean, dtype=np.float32).copy()))
         self.register_buffer("std", torch.from_numpy(np.asarray(std, dtype=np.float32).copy()))
 
-    @abstractmethod
     def start(self, batch: int) -> State:
-        """The state before the first step of a log."""
+        """The state before the first step of a log: nothing remembered, nothing seen."""
+        return State(
+            hidden=torch.zeros(self._grus, self.architecture.hidden, batch),
+            history=torch.zeros(batch, self._past, self.architecture.num_features),
+            known=torch.zeros(batch, self._past, dtype=torch.bool),
+        )
 
     @abstractmethod
     def run(

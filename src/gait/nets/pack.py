@@ -67,21 +67,21 @@ def pack(model: Model) -> Network:
 
 
 def _attention(a: AttentionArchitecture, p: Parts) -> tuple[dict[str, int], dict[str, AnyArray]]:
-    assert p.score_weight is not None and p.score_bias is not None and p.slot_bias is not None and p.encode is not None
-    queries, tokens = a.latents * a.heads, len(a.tokens)
+    queries, tokens, raw = a.latents * a.heads, len(a.tokens), sum(a.embeddings.values())
     lanes = rounded_up(rounded_up(a.latents, 2) * a.heads, QUERY_LANES)
     sizes = {
         "tokens": tokens, "history": a.history, "queries": queries, "lanes": lanes, "latents": a.latents,
-        "heads": a.heads, "width": a.width, "raw": sum(a.embeddings.values()),
+        "heads": a.heads, "width": a.width, "raw": raw,
     }  # fmt: skip
-    # A feature belongs to one token, so one row of weights is all it has.
-    score = p.score_weight.reshape(tokens, queries, -1).sum(0).T
-    slots = np.repeat(padded(p.slot_bias, a.history, lanes)[:, None], tokens, axis=1).reshape(a.history, -1)
+    counts = [len(token.columns) for token in a.tokens]
+    starts, places = np.cumsum(counts) - counts, [a.places(token) for token in a.tokens]
+    score = padded(p.score.T, p.score.shape[1], lanes)
+    slots = np.repeat(score[raw + tokens :, None], tokens, axis=1).reshape(a.history, -1)
     return sizes, {
-        "order": np.array(p.order),
-        "token_table": np.array(p.tokens),
-        "score": padded(score, a.num_features, lanes),
-        "score_bias": padded(p.score_bias.reshape(tokens, queries), tokens, lanes),
+        "order": np.concatenate([token.columns for token in a.tokens]),
+        "token_table": np.stack([starts, counts, [place[0] for place in places]], axis=1),
+        "score": score[np.concatenate(places)],
+        "score_bias": score[raw : raw + tokens],
         "slot_bias": padded(slots, a.history, rounded_up(tokens * lanes, 16)),
         "encode": tiles(p.encode, ENCODE_ROWS).swapaxes(0, 1),
     }

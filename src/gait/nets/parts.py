@@ -1,14 +1,14 @@
 """The arrays of a step of `gait`, `gait-flat` and `nmn`, in double precision: what core, reference and ONNX start from.
 
-    scores  = score_weight x + score_bias            once when a sample x arrives            (C Q)
-    shares  = softmax(scores of Nt samples + slot)   over slots and tokens                   (Q, Nt, C)
-    pooled  = raw numbers by embedding, and the shares of tokens and slots                   (Q, P)
-    encoded = encode pooled                          for each latent                         (M D)
+    row     = a token's raw numbers at its embedding's place, a one for the token, a one for the slot    (P)
+    shares  = softmax(score row)                     over slots and tokens                               (Q, Nt C)
+    pooled  = shares rows                            of all tokens in the window                         (Q, P)
+    encoded = encode pooled                          for each latent                                     (M D)
     gates   = gate_weight [encoded, gyro, accel] + gate_bias + recurrent_weight h
 
 then a GRU and an MLP for the velocity and for the log-std. Queries are constants and embeddings linear, so that key and
 query are one vector for each score, and embedding, value and output one matrix; the normaliser is folded in as well,
-and x are the raw numbers of the Log. A matrix from pooled numbers straight to the gates would be larger, and reading
+and the raw numbers are the Log's. A matrix from pooled numbers straight to the gates would be larger, and reading
 weights is what a step spends its time on. `gait.nets.gait.GaitNet.plain` is what all this must equal.
 """
 
@@ -47,18 +47,10 @@ class Parts(NamedTuple):
     """(2, 3, mlp)."""
     output_bias: Array
     """(2, 3)."""
-    score_weight: Array | None = None
-    """(C Q, F), features by token; None without tokens, as the rest."""
-    score_bias: Array | None = None
-    """(C Q,)."""
-    slot_bias: Array | None = None
-    """(Nt, Q), oldest slot first."""
-    encode: Array | None = None
+    score: Array = np.empty((0, 0))
+    """(Q, P), slots oldest first; empty without tokens, as the next."""
+    encode: Array = np.empty((0, 0, 0))
     """(heads, D, P)."""
-    order: tuple[int, ...] = ()
-    """Features by token (F,)."""
-    tokens: tuple[tuple[int, int, int], ...] = ()
-    """Start, count and place in the pooled numbers of each token."""
 
 
 def parts_of(model: Model) -> Parts:
@@ -89,18 +81,10 @@ def _recurrent_parts(w: Weights, grus: list[str], mlps: list[str]) -> Parts:
 
 
 def _attention_parts(w: Weights, a: AttentionArchitecture) -> Parts:
-    order = tuple(column for token in a.tokens for column in token.columns)
-    counts = [len(token.columns) for token in a.tokens]
-    starts = [sum(counts[:i]) for i in range(len(counts))]
-    places = [a.places(token)[0] for token in a.tokens]
-    embeds, size = _embeds(w, a), sum(a.embeddings.values())
+    embeds = _embeds(w, a)
     key = w["key.weight"].reshape(a.heads, a.head_width, a.width)
     asked = (w["latents"] @ w["query.weight"].T).reshape(a.latents, a.heads, a.head_width)
     question = np.einsum("mhd,hdw->mhw", asked, key).reshape(-1, a.width) / math.sqrt(a.head_width)  # (Q, D)
-    scores = embeds @ question.T  # (P, Q): of a unit of each pooled number
-    score_weight = np.zeros((len(counts), len(question), a.num_features))
-    for i, (start, count, place) in enumerate(zip(starts, counts, places, strict=True)):
-        score_weight[i, :, start : start + count] = scores[place : place + count].T
     value = w["value.weight"].reshape(a.heads, a.head_width, a.width)
     out = w["out.weight"].reshape(a.width, a.heads, a.head_width)
     gate_weight, offset = _gates(w, a, embeds)
@@ -108,12 +92,8 @@ def _attention_parts(w: Weights, a: AttentionArchitecture) -> Parts:
     return p._replace(
         gate_weight=gate_weight,
         gate_bias=p.gate_bias + offset,
-        score_weight=score_weight.reshape(-1, a.num_features),
-        score_bias=scores[size : size + len(counts)].ravel(),
-        slot_bias=scores[size + len(counts) :],
+        score=(embeds @ question.T).T,
         encode=np.einsum("pw,hdw,ohd->hop", embeds, value, out),
-        order=order,
-        tokens=tuple(zip(starts, counts, places, strict=True)),
     )
 
 

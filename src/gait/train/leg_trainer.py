@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, unflatten
 
 from gait.arrays import AnyArray
-from gait.nets.base import split
 from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY, flipped
 from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
@@ -98,7 +97,7 @@ def legs_apart(features: Tensor, velocity: Tensor, share: float, rng: np.random.
     if share == 0.0:
         return features
     batch, steps = velocity.shape[:2]
-    own = split(features[..., SHARED:], -1, (-1, PER_LEG))  # (B, T, L, 12)
+    own = unflatten(features[..., SHARED:], -1, (-1, PER_LEG))  # (B, T, L, 12)
     later = rng.integers(steps, size=(batch, own.shape[2])) * (rng.random((batch, 1)) < share)
     rows = torch.from_numpy((np.arange(steps)[None, :, None] + later[:, None]) % steps)  # (B, T, L)
     moved = torch.take_along_dim(own, rows[..., None], 1)
