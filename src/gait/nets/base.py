@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -40,6 +40,11 @@ class Outputs(NamedTuple):
     state: State
     contact: Tensor | None = None
     """Logits of the contact of each foot (B, T, L), for networks that predict it."""
+
+    def without(self, steps: int) -> Outputs:
+        """The same without the first steps."""
+        later: dict[str, Any] = {name: x[:, steps:] for name, x in self._asdict().items() if isinstance(x, Tensor)}
+        return self._replace(**later)
 
 
 class VelocityNet(nn.Module, ABC):
