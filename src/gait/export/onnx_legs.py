@@ -7,9 +7,9 @@ import numpy as np
 from gait.arrays import Array
 from gait.export.onnx_graph import Graph
 from gait.nets.architecture import LegsArchitecture
-from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY
-from gait.nets.leg_parts import LegParts, leg_parts
+from gait.nets.features import PER_LEG, SHARED, VELOCITY
 from gait.nets.model import Model
+from gait.nets.parts import LegParts, leg_parts
 from gait.nets.shapes import OUTPUTS
 
 HIDDEN = -1e30

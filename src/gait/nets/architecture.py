@@ -150,7 +150,7 @@ class NmnArchitecture(Architecture):
 class LegsArchitecture(Architecture):
     """`gait-legs`: every leg measures the velocity; the network says how far to believe it.
 
-    All legs share the weights, and the features (`gait.nets.leg_features`) mean the same on every robot, so one set of
+    All legs share the weights, and the features (`gait.nets.features`) mean the same on every robot, so one set of
     weights serves robots of any size and number of legs. Here `targets` tells whether the ground's forces are among the
     features, for which joint torques or targets are needed.
     """

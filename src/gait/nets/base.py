@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from gait.arrays import Array
 from gait.nets.architecture import Architecture
-from gait.nets.columns import affine
-from gait.nets.recurrent import Gru
+from gait.nets.recurrent import Gru, affine
 
 
 class State(NamedTuple):

@@ -21,9 +21,8 @@ from torch import Tensor, nn, unflatten
 from gait.arrays import Array
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.base import Head, Outputs, State, VelocityNet
-from gait.nets.columns import affine
 from gait.nets.pooling import HIDDEN, attend, pool
-from gait.nets.recurrent import gru
+from gait.nets.recurrent import affine, gru
 from gait.nets.shapes import OUTPUTS
 
 

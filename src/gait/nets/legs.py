@@ -1,6 +1,6 @@
 """`gait-legs`: each leg measures the body's velocity, and the network says how far to believe each leg right now.
 
-A leg is judged by a few frames of its own features (`gait.nets.leg_features`), then by a look at the other legs: a foot
+A leg is judged by a few frames of its own features (`gait.nets.features`), then by a look at the other legs: a foot
 that slides disagrees with its neighbours and with the IMU. What comes out is a velocity and a log-std for each leg; the
 filter weighs them. All legs share the weights and no leg knows which one it is.
 """
@@ -15,7 +15,7 @@ from torch import Tensor, nn, unflatten
 from gait.arrays import Array
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.base import Outputs, State, VelocityNet
-from gait.nets.leg_features import FOOT_ACCEL, PER_LEG, REACH, SHARED, VELOCITY
+from gait.nets.features import FOOT_ACCEL, PER_LEG, REACH, SHARED, VELOCITY
 from gait.nets.shapes import OUTPUTS
 
 

@@ -7,8 +7,7 @@ from torch import Tensor
 from gait.arrays import Array
 from gait.nets.architecture import NmnArchitecture
 from gait.nets.base import Mlp, Outputs, State, VelocityNet
-from gait.nets.columns import affine
-from gait.nets.recurrent import Gru, gru
+from gait.nets.recurrent import Gru, affine, gru
 from gait.nets.shapes import OUTPUTS
 
 

@@ -1,4 +1,6 @@
-"""The arrays of a step of `gait`, `gait-flat` and `nmn`, in double precision: what core, reference and ONNX start from.
+"""The arrays of a step of each network, in double precision: what core, reference and ONNX start from.
+
+Of `gait`, `gait-flat` and `nmn`:
 
     row     = a token's raw numbers at its embedding's place, a one for the token, a one for the slot    (P)
     shares  = softmax(score row)                     over slots and tokens                               (Q, Nt C)
@@ -10,6 +12,9 @@ then a GRU and an MLP for the velocity and for the log-std. Queries are constant
 query are one vector for each score, and embedding, value and output one matrix; the normaliser is folded in as well,
 and the raw numbers are the Log's. A matrix from pooled numbers straight to the gates would be larger, and reading
 weights is what a step spends its time on. `gait.nets.gait.GaitNet.plain` is what all this must equal.
+
+Of `gait-legs`: the normaliser is folded into the first layer, which is cut in two, since what all legs share is worked
+out once. The scale of the scores is in the queries, and the reach of a correction in the last layer.
 """
 
 from __future__ import annotations
@@ -21,8 +26,10 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.nets.architecture import AttentionArchitecture
+from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
+from gait.nets.features import REACH, SHARED
 from gait.nets.model import Model
+from gait.nets.shapes import OUTPUTS
 
 _OUTPUTS = ("velocity", "log_std")
 Weights = dict[str, Array]
@@ -123,3 +130,41 @@ def _gates(w: Weights, a: AttentionArchitecture, embeds: Array) -> tuple[Array, 
     offset = blocks[:, :, : a.latents].sum(2) @ w["out.bias"] + np.einsum("grid,id->gr", inertial, constant)
     encoder = weight[:, :, : a.latents * a.width]
     return np.concatenate([encoder, raw.reshape(*weight.shape[:2], 6)], axis=2), offset
+
+
+class LegParts(NamedTuple):
+    """The arrays of a step in double precision, each layer as offset (rows, 1) and matrix side by side."""
+
+    shared: Array
+    """From the frames of what all legs share (H, 1 + 6 frames)."""
+    own: Array
+    """From the frames of a leg's own numbers, without offset (H, own frames)."""
+    hidden: Array
+    """(H, 1 + H)."""
+    look: Array
+    """Queries, keys and values (3, heads, head_width, 1 + H)."""
+    mix: Array
+    """(mlp, 1 + H + attention_width)."""
+    output: Array
+    """Log-std before its bounds, then the shift of the velocity, if the network has one (3 or 6, 1 + mlp)."""
+
+
+def leg_parts(model: Model) -> LegParts:
+    """What a step needs, from a model of `gait-legs`."""
+    a = model.architecture
+    assert isinstance(a, LegsArchitecture)
+    w = {name: np.asarray(array, dtype=np.float64) for name, array in model.weights.items()}
+
+    def layer(name: str) -> Array:
+        return np.concatenate([w[f"{name}.bias"][:, None], w[f"{name}.weight"]], axis=1)
+
+    frames = w["frames.weight"].reshape(a.hidden, a.frames, a.token) / w["std"]
+    offset = w["frames.bias"] - frames.sum(1) @ w["mean"]
+    shared, own = frames[..., :SHARED].reshape(a.hidden, -1), frames[..., SHARED:].reshape(a.hidden, -1)
+    look = np.zeros((3, a.heads, a.head_width, 1 + a.hidden))
+    if a.attention_width:
+        look = np.stack([layer(name) for name in ("query", "key", "value")]).reshape(look.shape)
+        look[0] /= np.sqrt(a.head_width)
+    output = layer("output")
+    output[OUTPUTS:] *= REACH
+    return LegParts(np.concatenate([offset[:, None], shared], axis=1), own, layer("hidden"), look, layer("mix"), output)

@@ -10,9 +10,8 @@ import numpy as np
 
 from gait.arrays import Array, BoolArray
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
-from gait.nets.leg_parts import leg_parts
 from gait.nets.model import Model
-from gait.nets.parts import Parts, parts_of
+from gait.nets.parts import Parts, leg_parts, parts_of
 from gait.reference.leg_inputs import PER_LEG, SHARED, VELOCITY
 
 HIDDEN = -1e30

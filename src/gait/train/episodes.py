@@ -16,8 +16,7 @@ from gait.errors import GaitError
 from gait.io import open_log
 from gait.log.log import Log
 from gait.nets.architecture import Architecture, LegsArchitecture
-from gait.nets.features import features, physical_features
-from gait.nets.leg_features import PER_LEG, SHARED, flipped
+from gait.nets.features import PER_LEG, SHARED, features, flipped, physical_features
 from gait.parameters import Options
 from gait.sim.store import INDEX, SETTINGS, read_index, robot_of_episode
 from gait.train.faults import delayed, with_faults

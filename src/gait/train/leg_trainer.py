@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor, unflatten
 
-from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY, flipped
+from gait.nets.features import PER_LEG, SHARED, VELOCITY, flipped
 from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
 from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood
 from gait.train.loop import Trainer
-from gait.train.validate import VelocityScore, score_of
+from gait.train.validate import NetworkScore, score_of
 
 SPARSE, DENSE = 5, 2
 """Every so many samples count: single legs have correlated neighbours, a filter needs all."""
@@ -46,7 +46,7 @@ class LegsTrainer(Trainer):
         norm = self._update(loss, number)
         return row | {"loss": float(loss.detach()), "gradient": norm}
 
-    def _score(self) -> VelocityScore:
+    def _score(self) -> NetworkScore:
         """The error of the small filter over the validation episodes, which are as long as the shortest of them."""
         episodes, rng = self.source.validation, generator(self.config, FILTER, 0)
         steps = min(len(episode.features) for episode in episodes)

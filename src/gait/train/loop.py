@@ -27,7 +27,7 @@ from gait.train.data import MASK, DataSet, SequenceSource, generator
 from gait.train.episodes import normaliser, read_collection
 from gait.train.losses import loss_of
 from gait.train.recorder import Recorder
-from gait.train.validate import VelocityScore, score
+from gait.train.validate import NetworkScore, score
 
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model.safetensors"
 
@@ -116,13 +116,13 @@ class Trainer:
         self.optimiser.step()
         return norm
 
-    def validate(self) -> VelocityScore:
+    def validate(self) -> NetworkScore:
         """Run through the validation episodes and enter the result in the last row of the history."""
         result = self._score()
         self.history[-1].update(result.as_dict("validation_"))
         return result
 
-    def _score(self) -> VelocityScore:
+    def _score(self) -> NetworkScore:
         return score(self.net, self.source.validation)
 
     def model(self) -> Model:
