@@ -28,7 +28,7 @@ from gait.nets.model import Model, load_model, model_names
 from gait.rows import Row, rows_to_json
 from gait.sim.gaits import GAIT_NAMES, STATIONARY
 from gait.train.config import TrainConfig
-from gait.train.validate import VelocityScore, evaluate_model
+from gait.train.validate import NetworkScore, evaluate_model
 
 PAPER_ORDER = ("gait", "gait-flat", "nmn")
 """Best first on gaits that were not trained, as the paper has it."""
@@ -69,7 +69,7 @@ class Entry:
     seed: int
     validation: float
     """Velocity error on its own validation episodes, m/s."""
-    scores: Mapping[str, VelocityScore]
+    scores: Mapping[str, NetworkScore]
     """By walk."""
 
 
@@ -198,7 +198,7 @@ def _mean(values: Sequence[float]) -> str:
     return f"{statistics.fmean(values):.3f}"
 
 
-def _shares(scores: Sequence[VelocityScore]) -> str:
+def _shares(scores: Sequence[NetworkScore]) -> str:
     return ", ".join(f"{100.0 * np.mean([score.within[i] for score in scores]):.0f}" for i in (0, 1))
 
 
@@ -274,7 +274,7 @@ def load_models(paths: Sequence[str]) -> dict[str, Model]:
 def evaluate(models: Mapping[str, Model], walks: Mapping[str, Walk]) -> dict[Group, list[Entry]]:
     """Run every model through every walk."""
     groups = group_models(models)
-    scores: dict[str, dict[str, VelocityScore]] = {name: {} for name in models}
+    scores: dict[str, dict[str, NetworkScore]] = {name: {} for name in models}
     for walk, held in walks.items():
         print(f"evaluating {walk}", file=sys.stderr)
         for name, model in models.items():

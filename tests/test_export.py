@@ -136,7 +136,7 @@ def test_onnx_carries_the_metadata_of_the_model(tmp_path: Path) -> None:
 
 
 def test_the_same_model_gives_the_same_files() -> None:
-    model = random_model("gait", legs=2)
+    model = random_model("gait")
     first, second = (onnx_model(model).SerializeToString(deterministic=True) for _ in range(2))
     assert first == second and c_files(model, "x") == c_files(model, "x")
 
@@ -146,8 +146,8 @@ def test_the_same_model_gives_the_same_files() -> None:
 
 @pytest.fixture
 def model_file(tmp_path: Path) -> Path:
-    random_model("gait", legs=2).save(tmp_path / "two.safetensors")
-    return tmp_path / "two.safetensors"
+    random_model("gait").save(tmp_path / "net.safetensors")
+    return tmp_path / "net.safetensors"
 
 
 def test_the_verb_writes_both_forms(
@@ -156,7 +156,7 @@ def test_the_verb_writes_both_forms(
     monkeypatch.chdir(model_file.parent)
     assert main(["export", str(model_file), "--format", "onnx", "--json"]) == 0
     rows = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
-    assert rows["size"] == Path("two.onnx").stat().st_size and rows["graph_inputs"] == 9
+    assert rows["size"] == Path("net.onnx").stat().st_size and rows["graph_inputs"] == 9
     assert main(["export", str(model_file), "--format", "c"]) == 0
     text = capsys.readouterr().out
     assert "next: gcc" in text and Path("gait_go1.c").is_file()
@@ -164,7 +164,7 @@ def test_the_verb_writes_both_forms(
     assert "FR_hip_joint, FR_thigh_joint, FR_calf_joint" in Path("gait_go1.h").read_text()
     assert main(["export", str(model_file), "--format", "c", "--out", "other.c"]) == 0
     assert sorted(path.name for path in Path().iterdir()) == [
-        "gait_go1.c", "gait_go1.h", "other.c", "other.h", "two.onnx", "two.safetensors",
+        "gait_go1.c", "gait_go1.h", "net.onnx", "net.safetensors", "other.c", "other.h",
     ]  # fmt: skip
 
 
@@ -190,7 +190,7 @@ def test_the_verb_says_in_one_sentence_what_is_wrong(
     assert main(["export", str(model_file), *arguments]) == 1
     error = capsys.readouterr().err
     assert words in error and len(error.splitlines()) == 1
-    assert [path.name for path in Path().iterdir()] == ["two.safetensors"]
+    assert [path.name for path in Path().iterdir()] == ["net.safetensors"]
 
 
 def test_without_onnx_the_verb_names_the_extra(model_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,7 +218,7 @@ def test_a_network_of_one_robot_is_not_exported_for_another() -> None:
 
 
 def test_methods_in_python_are_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(methods._PYTHON, "mine", lambda robot: None)
+    monkeypatch.setitem(methods.METHODS, "mine", methods.Method("nothing", python="mine:Mine"))
     with pytest.raises(GaitError, match="method mine is written in Python"):
         c_files("mine", "mine")
 

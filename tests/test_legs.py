@@ -17,7 +17,7 @@ from gait.errors import GaitError
 from gait.nets import architecture_of, load_model
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.cost import folded_multiply_adds, multiply_adds
-from gait.nets.leg_features import (
+from gait.nets.features import (
     FOOT_ACCEL,
     FORCE,
     PER_LEG,

@@ -17,7 +17,7 @@ from gait.engine import Engine
 from gait.nets import Model
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.build import build, network_of, weights_of
-from gait.nets.leg_features import FOOT_ACCEL, PER_LEG, POSITION, SHARED
+from gait.nets.features import FOOT_ACCEL, PER_LEG, POSITION, SHARED
 from gait.nets.legs import LegsNet
 from gait.parameters import LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.reference.filter import ReferenceFilter, imu_state, prior_std

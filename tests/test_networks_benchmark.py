@@ -30,7 +30,7 @@ from gait.errors import GaitError
 from gait.nets import Model
 from gait.sim.terrain import TERRAINS
 from gait.train.config import TrainConfig
-from gait.train.validate import VelocityScore
+from gait.train.validate import NetworkScore
 
 
 def trained(kind: str = "gait", gaits: tuple[str, ...] = ("trot",), data: str = "a", **values: Any) -> Model:
@@ -40,9 +40,9 @@ def trained(kind: str = "gait", gaits: tuple[str, ...] = ("trot",), data: str = 
     return replace(random_model(kind, targets=config.targets), training=config.as_dict(), data=collections)
 
 
-def scored(error: float) -> VelocityScore:
+def scored(error: float) -> NetworkScore:
     """The same error along x on every walk."""
-    return VelocityScore(np.array([error, 0.0, 0.0]), (0.683, 0.954), 0.0, np.ones(3), 1)
+    return NetworkScore(np.array([error, 0.0, 0.0]), (0.683, 0.954), 0.0, np.ones(3), 1)
 
 
 def entry(seed: int, validation: float, error: float = 0.1) -> Entry:

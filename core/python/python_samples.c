@@ -1,7 +1,7 @@
 /* Samples straight out of numpy arrays: a step of the estimator as a built-in function of Python.
  *
- * It calls functions of Python's stable ABI alone, declared here, so that it builds where Python's headers are missing, and
- * one library serves every Python 3. What it cannot read, such as lists or integers, it leaves to the binding
+ * It calls functions of Python's stable ABI alone, declared here, so that it builds where headers are missing, and one
+ * library serves every Python 3. What it cannot read, such as lists or integers, it leaves to the binding
  * (`gait.binding.builtin_step`), which converts or refuses it. */
 #include <math.h>
 #include <stddef.h>
@@ -10,18 +10,17 @@
 #include "../gait.h"
 
 typedef void PyObject;
-typedef struct {
-    void *buf;
-    PyObject *obj;
-    ptrdiff_t len, itemsize;
-    int readonly, ndim;
-    char *format;
-    ptrdiff_t *shape, *strides, *suboffsets;
-    void *internal;
-} Py_buffer;
 
-extern int PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags);
-extern void PyBuffer_Release(Py_buffer *view);
+/* PyArrayObject, as numpy has kept it since 1.7 and the binding finds it. */
+typedef struct {
+    ptrdiff_t references;
+    PyObject *type;
+    char *data;
+    int nd;
+    ptrdiff_t *dimensions, *strides;
+    PyObject *base, *descr;
+} numpy_array;
+
 extern double PyFloat_AsDouble(PyObject *number);
 extern void *PyLong_AsVoidPtr(PyObject *number);
 extern PyObject *PyErr_Occurred(void);
@@ -38,36 +37,27 @@ typedef struct {
     size_t bytes;          /* of it */
     int32_t width;         /* joints of a sample */
     const int32_t *order;  /* where the robot's stand among them */
-    PyObject *none;        /* Py_None */
+    PyObject *none, *array, *float64, *float32, *boolean; /* None, the type of arrays, and those of their numbers */
 } gait_python;
 
-/* PyBUF_FORMAT | PyBUF_ND: contiguous, with a shape and a type. */
-enum { CONTIGUOUS = 0x0004 | 0x0008, FIELDS = 8, REQUIRED = 4 };
+enum { FIELDS = 8, REQUIRED = 4 };
 
-/* Numbers of an array of the given size, all of them or those that are wanted. */
-static int copy_numbers(const Py_buffer *view, int size, const int32_t *wanted, int count, double *to)
+/* Numbers of an array: all of them, or by joint those of the robot, in its order. */
+static int copy_field(const gait_python *python, const numpy_array *from, int by_joint, int count, double *to)
 {
-    if (view->ndim != 1 || view->shape[0] != size || !view->format || strlen(view->format) != 1) return 0;
-#define COPY(type) for (int i = 0; i < count; i++) to[i] = ((const type *)view->buf)[wanted ? wanted[i] : i]
-    switch (view->format[0]) {
-    case 'd': COPY(double); return 1;
-    case 'f': COPY(float); return 1;
-    case '?': COPY(unsigned char); return 1;
-    }
-#undef COPY
-    return 0;
-}
-
-static int copy_field(const gait_python *python, PyObject *object, int by_joint, int count, double *to)
-{
-    Py_buffer view;
-    if (PyObject_GetBuffer(object, &view, CONTIGUOUS)) {
-        PyErr_Clear();
+    const int32_t *wanted = by_joint ? python->order : NULL;
+    if (from->type != python->array || from->nd != 1 || from->dimensions[0] != (by_joint ? python->width : count)) return 0;
+#define COPY(type) for (int i = 0; i < count; i++) to[i] = *(const type *)(from->data + (wanted ? wanted[i] : i) * from->strides[0])
+    if (from->descr == python->float64)
+        COPY(double);
+    else if (from->descr == python->float32)
+        COPY(float);
+    else if (from->descr == python->boolean)
+        COPY(unsigned char);
+    else
         return 0;
-    }
-    const int copied = copy_numbers(&view, by_joint ? python->width : count, by_joint ? python->order : NULL, count, to);
-    PyBuffer_Release(&view);
-    return copied;
+#undef COPY
+    return 1;
 }
 
 static int fill_row(const gait_python *python, PyObject *const *sample)

@@ -30,10 +30,8 @@ from gait.core_config import core_robot, core_settings
 from gait.errors import GaitError
 from gait.methods import METHODS, is_python, method_name
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
-from gait.nets.leg_pack import pack_legs
 from gait.nets.model import Model, load_model
-from gait.nets.pack import pack
-from gait.nets.packing import PackedStruct
+from gait.nets.pack import PackedStruct, pack, pack_legs
 from gait.parameters import BASELINES, LEGS_NOISE, ContactAided, Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
 from gait.state import Shape

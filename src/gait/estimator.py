@@ -332,7 +332,7 @@ class Estimator:
         self._out = np.empty(engine.state_doubles + engine.cov_size**2)
         self._out_at = pointer(self._out)
         config, (width, order) = ctypes.addressof(engine.config), (self._sizes[2], pointer(self._order))
-        self._caller = CPython(context.at, config, self._row_at, self._out_at, self._out.nbytes, width, order, id(None))
+        self._caller = CPython(context.at, config, self._row_at, self._out_at, self._out.nbytes, width, order)
         self._step_arrays = builtin_step(self._caller) if self._python is None else lambda *_: None
 
     def _choose(self, given: Collection[str]) -> None:

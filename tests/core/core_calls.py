@@ -12,9 +12,7 @@ import numpy as np
 from gait.binding import MAX_JOINTS, MAX_LEGS, CFilter, core_path, pointer
 from gait.engine import Context
 from gait.nets import Model
-from gait.nets.leg_pack import pack_legs
-from gait.nets.pack import pack
-from gait.nets.packing import aligned
+from gait.nets.pack import aligned, pack, pack_legs
 
 SHARED_FEATURES, LEG_FEATURES, RATES = 6, 12, 8
 FEATURES = SHARED_FEATURES + LEG_FEATURES * MAX_LEGS

@@ -17,9 +17,8 @@ import pytest
 from gait import GaitError, Robot, binding
 from gait.engine import Engine
 from gait.health import FIRST_LEG, Health
-from gait.nets.leg_features import FOOT_ACCEL, FORCE, PER_LEG, POSITION, SHARED, VELOCITY
-from gait.nets.leg_pack import LegNetwork
-from gait.nets.pack import Network
+from gait.nets.features import FOOT_ACCEL, FORCE, PER_LEG, POSITION, SHARED, VELOCITY
+from gait.nets.pack import LegNetwork, Network
 
 CORE = Path(__file__).parents[2] / "core"
 STRUCTS: dict[str, type[Structure]] = {

@@ -18,9 +18,8 @@ from net_samples import random_inputs, random_model
 from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
 from gait.nets.build import build, weights_of
-from gait.nets.leg_pack import pack_legs
 from gait.nets.model import WEIGHTS
-from gait.nets.pack import pack
+from gait.nets.pack import pack, pack_legs
 from gait.reference.network import NumpyLegs, NumpyNetwork
 
 CORE = Path(__file__).parents[2] / "core"

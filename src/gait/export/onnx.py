@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gait._version import __version__
 from gait.arrays import AnyArray, Array
-from gait.errors import need_extra
+from gait.export.onnx_graph import Graph
+from gait.export.onnx_legs import legs_graph
 from gait.io.atomic import atomic_path
 from gait.nets.architecture import JOINTS, AttentionArchitecture, LegsArchitecture
 from gait.nets.model import VERSION, Model
@@ -37,63 +38,6 @@ HIDDEN, NOTHING = -1e30, -1e29
 """Scores of what may not be seen, and of the row that stands in if there is nothing else."""
 
 
-class Graph:
-    """Nodes, constants, inputs and outputs, gathered one by one."""
-
-    def __init__(self) -> None:
-        try:
-            import onnx
-        except ModuleNotFoundError:
-            raise need_extra("onnx", "export") from None
-        self.onnx = onnx
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.inputs: list[Any] = []
-        self.outputs: list[Any] = []
-
-    def constant(self, name: str, value: Any, kind: Any = np.float32) -> str:
-        """A constant, by its name."""
-        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(value, dtype=kind), name))
-        return name
-
-    def input(self, name: str, *shape: int, boolean: bool = False) -> str:
-        """An input of the graph, by its name."""
-        self.inputs.append(self._value(name, shape, boolean))
-        return name
-
-    def output(self, name: str, *shape: int, boolean: bool = False) -> str:
-        """An output of the graph; its name is for the node that gives it."""
-        self.outputs.append(self._value(name, shape, boolean))
-        return name
-
-    def node(self, kind: str, inputs: list[str], *outputs: str, **attributes: Any) -> str:
-        """A node; returns the name of its first output."""
-        self.nodes.append(
-            self.onnx.helper.make_node(kind, inputs, list(outputs), name=f"{kind}_{outputs[-1]}", **attributes)
-        )
-        return outputs[0]
-
-    def layer(self, name: str, x: str, weight: Array, bias: Array) -> str:
-        """Rows of x through a linear layer (outputs, inputs)."""
-        return self.node(
-            "Gemm", [x, self.constant(f"{name}_weight", weight.T), self.constant(f"{name}_bias", bias)], name
-        )
-
-    def relu(self, x: str) -> str:
-        """The positive part."""
-        return self.node("Relu", [x], f"{x}_active")
-
-    def bounded(self, raw: str, low: float, high: float, name: str) -> str:
-        """A log-std within its bounds."""
-        share = self.node("Sigmoid", [raw], "share")
-        above = self.node("Mul", [share, self.constant("span", [high - low])], "above")
-        return self.node("Add", [above, self.constant("low", [low])], name)
-
-    def _value(self, name: str, shape: tuple[int, ...], boolean: bool) -> Any:
-        kind = self.onnx.TensorProto.BOOL if boolean else self.onnx.TensorProto.FLOAT
-        return self.onnx.helper.make_tensor_value_info(name, kind, shape)
-
-
 def onnx_model(model: Model) -> ModelProto:
     """The ONNX form of a model: see `docs/export.md` for its inputs and outputs.
 
@@ -101,12 +45,7 @@ def onnx_model(model: Model) -> ModelProto:
         GaitError: if onnx is not installed.
     """
     graph, a = Graph(), model.architecture
-    if isinstance(a, LegsArchitecture):
-        from gait.export.onnx_legs import legs_graph
-
-        legs_graph(graph, model)
-    else:
-        _sequence_graph(graph, model)
+    (legs_graph if isinstance(a, LegsArchitecture) else _sequence_graph)(graph, model)
     onnx = graph.onnx
     name = f"gait_{a.kind}_{model.robot}"
     proto: ModelProto = onnx.helper.make_model(
@@ -124,22 +63,14 @@ def onnx_model(model: Model) -> ModelProto:
 
 def metadata_of(model: Model) -> dict[str, str]:
     """What a model file says about its network, as texts: lists and tables are JSON."""
-    tables = {
-        "leg_names": model.leg_names,
-        "joint_names": model.joint_names,
-        "architecture": model.architecture.as_dict(),
-        "training": model.training,
-        "data": model.data,
-        "results": model.results,
-    }
     return {
         "gait": "model",
         "version": str(VERSION),
         "gait_version": __version__,
-        "robot": model.robot,
-        "rate": repr(model.rate),
-        "commit": model.commit,
-        **{name: json.dumps(value, sort_keys=True) for name, value in tables.items()},
+        **{
+            name: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            for name, value in model.header.items()
+        },
     }
 
 
@@ -151,7 +82,7 @@ def _sequence_graph(graph: Graph, model: Model) -> None:
         vector = _attention(graph, p, a, features)
         p = p._replace(gate_weight=_gates_of_rows(p, a))
     else:
-        vector = graph.node("Concat", features, "features", axis=0)
+        vector = graph.node("Concat", *features, axis=0)
     _heads(graph, p, vector, (a.log_std_min, a.log_std_max))
 
 
@@ -168,58 +99,44 @@ def _features(graph: Graph, model: Model) -> list[str]:
     joints = JOINTS * model.architecture.legs
     names = [graph.input("gyro", 3), graph.input("accel", 3), graph.input("q", joints), graph.input("dq", joints)]
     if model.architecture.targets:
-        names.append(graph.node("Sub", [graph.input("q_des", joints), "q"], "e"))
+        names.append(graph.node("Sub", graph.input("q_des", joints), "q"))
     return names
 
 
 def _attention(graph: Graph, p: Parts, a: AttentionArchitecture, features: list[str]) -> str:
     """From the features to the pooled numbers."""
-    assert p.score_weight is not None and p.score_bias is not None and p.slot_bias is not None
-    tokens, slots, size, queries = len(a.tokens), a.history, sum(a.embeddings.values()), a.latents * a.heads
-    width, before = size + tokens, (slots - 1) * tokens
+    tokens, slots, queries = len(a.tokens), a.history, a.latents * a.heads
+    width, before = sum(a.embeddings.values()) + tokens, (slots - 1) * tokens
     seen = graph.input("seen", tokens, boolean=True)
 
     # Rows of this sample: numbers are picked from [features, 0, 1], so that one node lays them all out.
-    zero, one = a.num_features, a.num_features + 1
-    pick = np.full((tokens + 2, width), zero)
-    for i, token in enumerate(a.tokens):
-        pick[i, list(a.places(token))] = token.columns
-        pick[i, size + i] = one
-        if i < 2:
-            pick[tokens + 1, list(a.places(token))] = token.columns
-    numbers = graph.node("Concat", [*features, graph.constant("zero_one", [0.0, 1.0])], "numbers", axis=0)
-    rows = graph.node("Gather", [numbers, graph.constant("pick", pick, np.int64)], "sample", axis=0)
-    always = graph.constant("always", [True, True], np.bool_)
+    pick = np.full((tokens + 2, width), a.num_features)
+    pick[:tokens] = a.pooled_columns
+    pick[tokens + 1, :6] = range(6)
+    rows = graph.node("Gather", graph.node("Concat", *features, [0.0, 1.0], axis=0), pick, axis=0)
+    known, ends = [seen], ([tokens], [tokens + before])
     if slots > 1:
-        rows = graph.node("Concat", [graph.input("history", before, width), rows], "window", axis=0)
-        known = [graph.input("history_seen", before, boolean=True), seen, always]
-        ends = [graph.constant("first", [tokens], np.int64), graph.constant("last", [tokens + before], np.int64)]
-        graph.node("Slice", [rows, *ends], graph.output("next_history", before, width))
-        visible = graph.node("Concat", known, "visible", axis=0)
-        graph.node("Slice", [visible, *ends], graph.output("next_history_seen", before, boolean=True))
-    else:
-        visible = graph.node("Concat", [seen, always], "visible", axis=0)
+        rows = graph.node("Concat", graph.input("history", before, width), rows, axis=0)
+        graph.node("Slice", rows, *ends, to=graph.output("next_history", before, width))
+        known = [graph.input("history_seen", before, boolean=True), seen]
+    visible = graph.node("Concat", *known, [True, True], axis=0)
+    if slots > 1:
+        graph.node("Slice", visible, *ends, to=graph.output("next_history_seen", before, boolean=True))
     slot = np.zeros((slots * tokens + 2, slots))
     slot[: slots * tokens] = np.repeat(np.eye(slots), tokens, axis=0)
-    rows = graph.node("Concat", [rows, graph.constant("slot", slot)], "rows", axis=1)  # (Nt C + 2, P)
+    rows = graph.node("Concat", rows, slot, axis=1)  # (Nt C + 2, P)
 
     question = np.zeros((queries + 1, width + slots))
-    for (start, count, place), weight in zip(p.tokens, p.score_weight.reshape(tokens, queries, -1), strict=True):
-        question[:queries, place : place + count] = weight[:, start : start + count]
-    question[:queries, size:] = np.concatenate([p.score_bias.reshape(tokens, queries), p.slot_bias]).T
+    question[:queries] = p.score
     bias = np.zeros((queries + 1, slots * tokens + 2))
     bias[:queries, -2:] = NOTHING, HIDDEN
     bias[queries, :-1] = HIDDEN
-    hidden = graph.constant("hidden", [HIDDEN])
-    bias_of = graph.node("Where", [visible, graph.constant("bias", bias), hidden], "visible_bias")
-    scores = graph.node("Gemm", [graph.constant("question", question), rows, bias_of], "scores", transB=1)
-    weights = graph.node("Softmax", [scores], "weights", axis=1)
-    return graph.node("MatMul", [weights, rows], "pooled")  # (Q + 1, P)
+    scores = graph.node("Gemm", question, rows, graph.node("Where", visible, bias, [HIDDEN]), transB=1)
+    return graph.node("MatMul", graph.node("Softmax", scores, axis=1), rows)  # (Q + 1, P)
 
 
 def _gates_of_rows(p: Parts, a: AttentionArchitecture) -> Array:
     """The gates' matrix (2, 3 H, (Q + 1) P) on what the queries pool; the last one pools gyro, accelerometer, zeros."""
-    assert p.encode is not None
     grus, gates, _ = p.gate_weight.shape
     encoder, now = np.split(p.gate_weight, [a.latents * a.width], axis=2)
     pooled = np.einsum("grmo,hop->grmhp", encoder.reshape(grus, gates, a.latents, a.width), p.encode)
@@ -231,17 +148,15 @@ def _heads(graph: Graph, p: Parts, vector: str, bounds: tuple[float, float]) -> 
     """From the numbers that the gates read to velocity, log-std and the next hidden state."""
     grus, hidden, mlp = len(p.gate_weight), p.recurrent_weight.shape[2], p.hidden_weight.shape[1]
     offset = np.concatenate([np.zeros((grus, 2 * hidden)), p.recurrent_bias], axis=1)
-    arrays = [
-        graph.constant("gate_weight", _onnx_order(p.gate_weight)),
-        graph.constant("recurrent_weight", _onnx_order(p.recurrent_weight)),
-        graph.constant("gate_bias", np.concatenate([_onnx_order(p.gate_bias), _onnx_order(offset)], axis=1)),
-    ]
-    sequence = graph.node("Reshape", [vector, graph.constant("one_step", [1, 1, -1], np.int64)], "inputs")
     graph.node(
         "GRU",
-        [sequence, *arrays, "", graph.input("hidden_state", grus, 1, hidden)],
+        graph.node("Reshape", vector, [1, 1, -1]),
+        _onnx_order(p.gate_weight),
+        _onnx_order(p.recurrent_weight),
+        np.concatenate([_onnx_order(p.gate_bias), _onnx_order(offset)], axis=1),
         "",
-        graph.output("next_hidden_state", grus, 1, hidden),
+        graph.input("hidden_state", grus, 1, hidden),
+        to=("", graph.output("next_hidden_state", grus, 1, hidden)),
         hidden_size=hidden,
         linear_before_reset=1,
         direction="bidirectional" if grus == 2 else "forward",
@@ -252,13 +167,12 @@ def _heads(graph: Graph, p: Parts, vector: str, bounds: tuple[float, float]) -> 
     for i in range(2):
         first[i, :, i % grus] = p.hidden_weight[i]
         second[i, :, i] = p.output_weight[i]
-    flat = graph.node("Reshape", ["next_hidden_state", graph.constant("one_row", [1, -1], np.int64)], "state_row")
-    layer = graph.relu(graph.layer("layer", flat, first.reshape(2 * mlp, -1), p.hidden_bias.ravel()))
-    both = graph.layer("both_row", layer, second.reshape(2 * OUTPUTS, -1), p.output_bias.ravel())
-    both = graph.node("Reshape", [both, graph.constant("flat", [-1], np.int64)], "both")
-    graph.output("velocity", OUTPUTS)
-    graph.node("Split", [both, graph.constant("halves", [OUTPUTS, OUTPUTS], np.int64)], "velocity", "raw", axis=0)
-    graph.bounded("raw", *bounds, graph.output("log_std", OUTPUTS))
+    state = graph.node("Reshape", "next_hidden_state", [1, -1])
+    layer = graph.node("Relu", graph.layer(state, first.reshape(2 * mlp, -1), p.hidden_bias.ravel()))
+    both = graph.layer(layer, second.reshape(2 * OUTPUTS, -1), p.output_bias.ravel())
+    velocity = graph.output("velocity", OUTPUTS)
+    graph.node("Split", graph.node("Reshape", both, [-1]), [OUTPUTS, OUTPUTS], to=(velocity, "raw"), axis=0)
+    graph.bounded("raw", *bounds, to=graph.output("log_std", OUTPUTS))
 
 
 def _onnx_order(gates: AnyArray) -> AnyArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 from gait.errors import GaitError
 
@@ -88,8 +88,6 @@ class Architecture:
 class AttentionArchitecture(Architecture):
     """`gait` and `gait-flat`: tokens, one cross-attention layer, two recurrent heads."""
 
-    KINDS: ClassVar[tuple[str, ...]] = ("gait", "gait-flat")
-
     kind: str = "gait"
     width: int = 32
     """D: numbers in a token."""
@@ -123,6 +121,16 @@ class AttentionArchitecture(Architecture):
         return tuple(range(start, start + len(token.columns)))
 
     @property
+    def pooled_columns(self) -> list[list[int]]:
+        """What each token adds to the pool, as columns of [features, 0, 1]: its numbers, then a one for its share."""
+        size, zero = sum(self.embeddings.values()), self.num_features
+        rows = [[zero] * (size + len(self.tokens)) for _ in self.tokens]
+        for i, token in enumerate(self.tokens):
+            for place, column in zip((*self.places(token), size + i), (*token.columns, zero + 1), strict=True):
+                rows[i][place] = column
+        return rows
+
+    @property
     def attention_width(self) -> int:
         """Numbers in a key or value, all heads together."""
         return self.heads * self.head_width
@@ -131,8 +139,6 @@ class AttentionArchitecture(Architecture):
 @dataclass(frozen=True)
 class NmnArchitecture(Architecture):
     """`nmn`: one GRU on the flat feature vector, and a head each for velocity, log-std and contacts."""
-
-    KINDS: ClassVar[tuple[str, ...]] = ("nmn",)
 
     kind: str = "nmn"
     hidden: int = 256
@@ -144,12 +150,10 @@ class NmnArchitecture(Architecture):
 class LegsArchitecture(Architecture):
     """`gait-legs`: every leg measures the velocity; the network says how far to believe it.
 
-    All legs share the weights, and the features (`gait.nets.leg_features`) mean the same on every robot, so one set of
+    All legs share the weights, and the features (`gait.nets.features`) mean the same on every robot, so one set of
     weights serves robots of any size and number of legs. Here `targets` tells whether the ground's forces are among the
     features, for which joint torques or targets are needed.
     """
-
-    KINDS: ClassVar[tuple[str, ...]] = ("gait-legs",)
 
     kind: str = "gait-legs"
     mlp: int = 64
@@ -207,10 +211,13 @@ class LegsArchitecture(Architecture):
         return self.heads * self.head_width
 
 
-_CLASSES: tuple[type[AttentionArchitecture] | type[NmnArchitecture] | type[LegsArchitecture], ...] = (
-    AttentionArchitecture, NmnArchitecture, LegsArchitecture
-)  # fmt: skip
-KINDS = tuple(kind for cls in _CLASSES for kind in cls.KINDS)
+_CLASSES: dict[str, type[Architecture]] = {
+    "gait": AttentionArchitecture,
+    "gait-flat": AttentionArchitecture,
+    "nmn": NmnArchitecture,
+    "gait-legs": LegsArchitecture,
+}
+KINDS = tuple(_CLASSES)
 """Names of the networks."""
 
 
@@ -221,11 +228,10 @@ def architecture_of(values: Mapping[str, Any]) -> Architecture:
         GaitError: if the kind is unknown or does not have one of the values.
     """
     kind = values.get("kind", "gait")
-    for cls in _CLASSES:
-        if kind in cls.KINDS:
-            known = [field.name for field in fields(cls)]
-            unknown = [name for name in values if name not in known]
-            if unknown:
-                raise GaitError(f"network {kind} has no '{unknown[0]}': it has {', '.join(known)}")
-            return cls(**values)
-    raise GaitError(f"unknown network '{kind}': choose one of {', '.join(KINDS)}")
+    if kind not in KINDS:
+        raise GaitError(f"unknown network '{kind}': choose one of {', '.join(KINDS)}")
+    known = [field.name for field in fields(_CLASSES[kind])]
+    for name in values:
+        if name not in known:
+            raise GaitError(f"network {kind} has no '{name}': it has {', '.join(known)}")
+    return _CLASSES[kind](**values)

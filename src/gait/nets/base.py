@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,13 +11,7 @@ from torch import Tensor, nn
 
 from gait.arrays import Array
 from gait.nets.architecture import Architecture
-from gait.nets.columns import affine
-from gait.nets.recurrent import Gru
-
-
-def split(x: Tensor, dim: int, sizes: tuple[int, ...]) -> Tensor:
-    """The tensor with one dimension taken apart."""
-    return torch.unflatten(x, dim, sizes)
+from gait.nets.recurrent import Gru, affine
 
 
 class State(NamedTuple):
@@ -46,6 +40,11 @@ class Outputs(NamedTuple):
     contact: Tensor | None = None
     """Logits of the contact of each foot (B, T, L), for networks that predict it."""
 
+    def without(self, steps: int) -> Outputs:
+        """The same without the first steps."""
+        later: dict[str, Any] = {name: x[:, steps:] for name, x in self._asdict().items() if isinstance(x, Tensor)}
+        return self._replace(**later)
+
 
 class VelocityNet(nn.Module, ABC):
     """A network from features (B, T, F), as a Log gives them, to body velocity and log-std."""
@@ -53,22 +52,28 @@ class VelocityNet(nn.Module, ABC):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, architecture: Architecture, mean: Array, std: Array) -> None:
+    def __init__(self, architecture: Architecture, mean: Array, std: Array, grus: int = 0, past: int = 0) -> None:
         """Make the parts all networks have.
 
         Args:
             architecture: its size.
             mean: subtracted from the features (F,).
             std: then divides them (F,).
+            grus: GRUs that it has.
+            past: samples before the present one that it reads.
         """
         super().__init__()
-        self.architecture = architecture
+        self.architecture, self._grus, self._past = architecture, grus, past
         self.register_buffer("mean", torch.from_numpy(np.asarray(mean, dtype=np.float32).copy()))
         self.register_buffer("std", torch.from_numpy(np.asarray(std, dtype=np.float32).copy()))
 
-    @abstractmethod
     def start(self, batch: int) -> State:
-        """The state before the first step of a log."""
+        """The state before the first step of a log: nothing remembered, nothing seen."""
+        return State(
+            hidden=torch.zeros(self._grus, self.architecture.hidden, batch),
+            history=torch.zeros(batch, self._past, self.architecture.num_features),
+            known=torch.zeros(batch, self._past, dtype=torch.bool),
+        )
 
     @abstractmethod
     def run(

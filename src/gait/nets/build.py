@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
-from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture, NmnArchitecture
+from gait.nets.architecture import Architecture
 from gait.nets.base import VelocityNet
 from gait.nets.flat import FlatNet
 from gait.nets.gait import GaitNet
 from gait.nets.legs import LegsNet
 from gait.nets.model import Model
 from gait.nets.nmn import NmnNet
+
+_NETS: dict[str, Callable[[Any, Array, Array], VelocityNet]] = {
+    "gait": GaitNet,
+    "gait-flat": FlatNet,
+    "nmn": NmnNet,
+    "gait-legs": LegsNet,
+}
+"""The classes by kind; each takes an architecture of its own."""
 
 
 def build(architecture: Architecture, mean: Array, std: Array) -> VelocityNet:
@@ -24,12 +35,7 @@ def build(architecture: Architecture, mean: Array, std: Array) -> VelocityNet:
         mean: of the features (F,).
         std: of the features (F,).
     """
-    if isinstance(architecture, NmnArchitecture):
-        return NmnNet(architecture, mean, std)
-    if isinstance(architecture, LegsArchitecture):
-        return LegsNet(architecture, mean, std)
-    assert isinstance(architecture, AttentionArchitecture)
-    return (FlatNet if architecture.kind == "gait-flat" else GaitNet)(architecture, mean, std)
+    return _NETS[architecture.kind](architecture, mean, std)
 
 
 def weights_of(net: VelocityNet) -> dict[str, AnyArray]:

@@ -6,7 +6,7 @@ import math
 
 from gait.errors import GaitError
 from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture, NmnArchitecture
-from gait.nets.shapes import NORMALISER, OUTPUTS, shapes_of
+from gait.nets.shapes import NORMALISER, shapes_of
 
 
 def multiply_adds(architecture: Architecture) -> int:
@@ -15,15 +15,14 @@ def multiply_adds(architecture: Architecture) -> int:
     Each token is embedded and projected to its key and value once, when its sample arrives. Queries are constants.
     """
     if isinstance(architecture, NmnArchitecture):
-        hidden = architecture.hidden
-        recurrent = _gru(architecture.num_features, hidden)
-        return recurrent + sum(_mlp(hidden, architecture.mlp, n) for n in (OUTPUTS, OUTPUTS, architecture.legs))
+        return _weights(architecture)
     if isinstance(architecture, LegsArchitecture):
-        return _legs(architecture, shared_frames=False)
+        # Of the network alone, without kinematics: every leg has its own, and looks at every leg.
+        looks = 2 * architecture.legs * architecture.attention_width
+        return architecture.legs * (_weights(architecture) + looks)
     a = _attention(architecture)
     attention = 2 * a.latents * _window(a) * a.attention_width
-    project = a.latents * a.attention_width * a.width
-    return _tokens(a, projections=2) + attention + project + _heads(a)
+    return _tokens(a, projections=2) + attention + a.latents * _weights(a, "out") + _weights(a, "velocity", "log_std")
 
 
 def self_attention_multiply_adds(architecture: Architecture) -> int:
@@ -33,7 +32,8 @@ def self_attention_multiply_adds(architecture: Architecture) -> int:
     numbers as two latents of 32.
     """
     a = _attention(architecture)
-    return _tokens(a, projections=3) + 2 * _window(a) ** 2 * a.attention_width + _heads(a)
+    attention = 2 * _window(a) ** 2 * a.attention_width
+    return _tokens(a, projections=3) + attention + _weights(a, "velocity", "log_std")
 
 
 def folded_multiply_adds(architecture: Architecture) -> int:
@@ -41,13 +41,15 @@ def folded_multiply_adds(architecture: Architecture) -> int:
     if isinstance(architecture, NmnArchitecture):
         return multiply_adds(architecture)
     if isinstance(architecture, LegsArchitecture):
-        return _legs(architecture, shared_frames=True)
+        # What legs share in the frames is multiplied once.
+        shared = architecture.frames * (architecture.token - len(architecture.leg_columns)) * architecture.hidden
+        return multiply_adds(architecture) - (architecture.legs - 1) * shared
     a = _attention(architecture)
     queries = a.latents * a.heads
-    per_sample = sum(len(token.columns) for token in a.tokens) * queries
+    per_sample = a.num_features * queries
     pooled = queries * (sum(a.embeddings.values()) + len(a.tokens) + a.history)
     gates = 2 * 3 * a.hidden * (pooled + 6 + a.hidden)
-    return per_sample + a.history * per_sample + gates + 2 * _mlp(a.hidden, a.mlp, OUTPUTS)
+    return per_sample + a.history * per_sample + gates + _weights(a, "velocity.mlp", "log_std.mlp")
 
 
 def parameters(architecture: Architecture) -> int:
@@ -55,14 +57,10 @@ def parameters(architecture: Architecture) -> int:
     return sum(math.prod(shape) for name, shape in shapes_of(architecture).items() if name not in NORMALISER)
 
 
-def _legs(a: LegsArchitecture, shared_frames: bool) -> int:
-    """Of the network alone, without kinematics; what legs share in the frames is multiplied once, or for each leg."""
-    own = a.frames * (a.token - 6) * a.hidden
-    shared = a.frames * 6 * a.hidden
-    outputs = 2 * OUTPUTS if a.correction else OUTPUTS
-    attend = 3 * a.hidden * a.attention_width + 2 * a.legs * a.attention_width
-    rest = a.hidden**2 + attend + (a.hidden + a.attention_width) * a.mlp + a.mlp * outputs
-    return a.legs * (own + rest) + shared * (1 if shared_frames else a.legs)
+def _weights(a: Architecture, *layers: str) -> int:
+    """Numbers in the matrices of the layers whose names begin so, or of all layers."""
+    matrices = {name: shape for name, shape in shapes_of(a).items() if ".weight" in name}
+    return sum(math.prod(shape) for name, shape in matrices.items() if not layers or name.startswith(layers))
 
 
 def _attention(architecture: Architecture) -> AttentionArchitecture:
@@ -76,17 +74,5 @@ def _window(a: AttentionArchitecture) -> int:
 
 
 def _tokens(a: AttentionArchitecture, projections: int) -> int:
-    embed = sum(len(token.columns) for token in a.tokens) * a.width
-    return embed + projections * len(a.tokens) * a.width * a.attention_width
-
-
-def _heads(a: AttentionArchitecture) -> int:
-    return 2 * (_gru((a.latents + 2) * a.width, a.hidden) + _mlp(a.hidden, a.mlp, OUTPUTS))
-
-
-def _gru(inputs: int, hidden: int) -> int:
-    return 3 * hidden * (inputs + hidden)
-
-
-def _mlp(inputs: int, width: int, outputs: int) -> int:
-    return inputs * width + width * outputs
+    """Every feature is embedded once, every token projected so many times."""
+    return a.num_features * a.width + projections * len(a.tokens) * a.width * a.attention_width

@@ -16,14 +16,13 @@ import math
 from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, unflatten
 
 from gait.arrays import Array
 from gait.nets.architecture import AttentionArchitecture
-from gait.nets.base import Head, Outputs, State, VelocityNet, split
-from gait.nets.columns import affine
+from gait.nets.base import Head, Outputs, State, VelocityNet
 from gait.nets.pooling import HIDDEN, attend, pool
-from gait.nets.recurrent import gru
+from gait.nets.recurrent import affine, gru
 from gait.nets.shapes import OUTPUTS
 
 
@@ -33,7 +32,7 @@ class GaitNet(VelocityNet):
     architecture: AttentionArchitecture
 
     def __init__(self, architecture: AttentionArchitecture, mean: Array, std: Array) -> None:
-        super().__init__(architecture, mean, std)
+        super().__init__(architecture, mean, std, grus=2, past=architecture.history - 1)
         a = architecture
         self.embed = nn.ModuleDict({name: nn.Linear(count, a.width) for name, count in a.embeddings.items()})
         self.token_position = nn.Parameter(0.02 * torch.randn(len(a.tokens), a.width))
@@ -47,16 +46,7 @@ class GaitNet(VelocityNet):
         inputs = (a.latents + 2) * a.width
         self.velocity = Head(inputs, a.hidden, a.mlp, OUTPUTS)
         self.log_std = Head(inputs, a.hidden, a.mlp, OUTPUTS)
-        self._lay_out()
-
-    def start(self, batch: int) -> State:
-        """The state before the first step of a log: nothing remembered, nothing seen."""
-        a = self.architecture
-        return State(
-            hidden=torch.zeros(2, a.hidden, batch),
-            history=torch.zeros(batch, a.history - 1, a.num_features),
-            known=torch.zeros(batch, a.history - 1, dtype=torch.bool),
-        )
+        self._pick = torch.tensor(a.pooled_columns)  # (C, R)
 
     def plain(self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None) -> Outputs:
         """The forward pass as the paper draws it; see `run` for the arguments."""
@@ -72,8 +62,8 @@ class GaitNet(VelocityNet):
 
         flat = windows.flatten(2, 3)  # (B, T, Nt C, D)
         sizes = (a.heads, a.head_width)
-        q = split(self.query(self.latents), -1, sizes)  # (M, H, d)
-        k, v = split(self.key(flat), -1, sizes), split(self.value(flat), -1, sizes)  # (B, T, Nt C, H, d)
+        q = unflatten(self.query(self.latents), -1, sizes)  # (M, H, d)
+        k, v = unflatten(self.key(flat), -1, sizes), unflatten(self.value(flat), -1, sizes)  # (B, T, Nt C, H, d)
         scores = torch.einsum("mhd,btnhd->btmhn", q, k) / math.sqrt(a.head_width)
         scores = scores.masked_fill(~visible.flatten(2, 3)[:, :, None, None], HIDDEN)
         answers = torch.einsum("btmhn,btnhd->btmhd", torch.softmax(scores, -1), v)
@@ -103,7 +93,7 @@ class GaitNet(VelocityNet):
         x = torch.cat([self._encoded(pooled, masses), now], -1).permute(1, 2, 0).contiguous()  # (T, M D + 6, B)
         heads = [self.velocity, self.log_std] if uncertain else [self.velocity]
         weight, bias = self._gates(heads)
-        gates = split(affine(weight, bias, x), 1, (len(heads), -1))  # (T, G, 3 H, B)
+        gates = unflatten(affine(weight, bias, x), 1, (len(heads), -1))  # (T, G, 3 H, B)
         hidden = gru(gates, state.hidden[: len(heads)], [head.gru for head in heads])
         velocity = self.velocity.mlp.by_column(hidden[:, 0]).permute(2, 0, 1)
         log_std = self.bounded(self.log_std.mlp.by_column(hidden[:, 1])).permute(2, 0, 1) if uncertain else None
@@ -115,18 +105,7 @@ class GaitNet(VelocityNet):
         a = self.architecture
         state = self.start(len(inputs)) if state is None else state
         scores, slots = self._scores(*self._with_history(inputs, state))
-        return split(attend(scores, slots, None), 2, (a.latents, a.heads))
-
-    def _lay_out(self) -> None:
-        """Where each token's numbers go among the pooled ones: one place for each embedding, then the shares."""
-        a = self.architecture
-        size = sum(a.embeddings.values())
-        self._size = size + len(a.tokens)
-        to = [i * self._size + place for i, token in enumerate(a.tokens) for place in a.places(token)]
-        columns = [column for token in a.tokens for column in token.columns]
-        # Numbers come in threes: the axes of a sensor, the joints of a leg.
-        self._pieces = list(zip(to[::3], columns[::3], strict=True))
-        self._share = [i * self._size + size + i for i in range(len(a.tokens))]
+        return unflatten(attend(scores, slots, None), 2, (a.latents, a.heads))
 
     def _with_history(self, inputs: Tensor, state: State) -> tuple[Tensor, Tensor]:
         """Normalised samples (B, Nt - 1 + T, F) with those before, and which of them exist (B, Nt - 1 + T)."""
@@ -134,23 +113,19 @@ class GaitNet(VelocityNet):
         return samples, torch.cat([state.known, state.known.new_ones(inputs.shape[:2])], 1)
 
     def _next(self, hidden: Tensor, samples: Tensor, known: Tensor) -> State:
-        first = samples.shape[1] - (self.architecture.history - 1)
+        first = samples.shape[1] - self._past
         return State(hidden, samples[:, first:], known[:, first:])
 
     def _layer(self, name: str) -> nn.Linear:
         return cast("nn.Linear", self.embed[name])
 
-    def _questions(self) -> Tensor:
-        """What each latent and head looks for in a token, before the key matrix: (M H, D)."""
-        a = self.architecture
-        q = split(self.query(self.latents), -1, (a.heads, a.head_width))
-        key = split(self.key.weight, 0, (a.heads, a.head_width))
-        return torch.einsum("mhd,hdw->mhw", q, key).flatten(0, 1) / math.sqrt(a.head_width)
-
     def _scores(self, samples: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
         """Scores of each sample's tokens (B, M H, Nt - 1 + T, C), and what each slot adds to them (M H, Nt)."""
         a = self.architecture
-        questions = self._questions()
+        # What each latent and head looks for in a token, before the key matrix: (M H, D).
+        q = unflatten(self.query(self.latents), -1, (a.heads, a.head_width))
+        key = unflatten(self.key.weight, 0, (a.heads, a.head_width))
+        questions = torch.einsum("mhd,hdw->mhw", q, key).flatten(0, 1) / math.sqrt(a.head_width)
         weights, constants = [], []
         for token, position in zip(a.tokens, self.token_position, strict=True):
             layer = self._layer(token.embedding)
@@ -159,21 +134,16 @@ class GaitNet(VelocityNet):
             constants.append(questions @ (layer.bias + position))
         weight = torch.stack(weights, 2).flatten(1)  # (F, M H C)
         scores = samples @ weight + torch.stack(constants, 1).flatten()
-        scores = split(scores, -1, (len(questions), len(a.tokens))).transpose(1, 2)
+        scores = unflatten(scores, -1, (len(questions), len(a.tokens))).transpose(1, 2)
         if not bool(known.all()):
             scores = scores.masked_fill(~known[:, None, :, None], HIDDEN)
         return scores, questions @ self.slot_position.T
 
     def _values(self, samples: Tensor) -> Tensor:
         """What is pooled: the raw numbers of each token at the place of its embedding, and a one for its share."""
-        batch, count, _ = samples.shape
-        tokens = len(self.architecture.tokens)
-        values = samples.new_zeros(batch, count, tokens * self._size)
-        for to, start in self._pieces:
-            values[:, :, to : to + 3] = samples[:, :, start : start + 3]
-        for to in self._share:
-            values[:, :, to] = 1.0
-        return split(values, -1, (tokens, self._size))
+        zero_one = samples.new_tensor([0.0, 1.0]).expand(*samples.shape[:2], 2)
+        values = torch.cat([samples, zero_one], -1).index_select(2, self._pick.flatten())
+        return unflatten(values, -1, tuple(self._pick.shape))
 
     def _encoded(self, pooled: Tensor, masses: Tensor) -> Tensor:
         """The encoder's output (B, T, M D) from the pooled numbers (B, T, M H, R) and the slots' shares."""
@@ -181,12 +151,13 @@ class GaitNet(VelocityNet):
         named = [self._layer(name) for name in a.embeddings]
         biases = torch.stack([self._layer(token.embedding).bias for token in a.tokens])
         embeds = torch.cat([*(layer.weight.T for layer in named), biases + self.token_position, self.slot_position])
-        value = split(self.value.weight, 0, (a.heads, a.head_width))  # (H, d, D)
-        out = split(self.out.weight, 1, (a.heads, a.head_width))  # (D, H, d)
+        value = unflatten(self.value.weight, 0, (a.heads, a.head_width))  # (H, d, D)
+        out = unflatten(self.out.weight, 1, (a.heads, a.head_width))  # (D, H, d)
         matrix = torch.einsum("rw,hdw,ohd->hro", embeds, value, out)  # (H, R + Nt, D)
         # Two products instead of joining the pooled numbers: (B, T, M, H R) and (B, T, M, H Nt).
-        encoded = split(pooled, 2, (a.latents, a.heads)).flatten(3) @ matrix[:, : self._size].flatten(0, 1)
-        encoded = encoded + split(masses, 2, (a.latents, a.heads)).flatten(3) @ matrix[:, self._size :].flatten(0, 1)
+        by_token, by_slot = matrix[:, : -a.history], matrix[:, -a.history :]
+        encoded = unflatten(pooled, 2, (a.latents, a.heads)).flatten(3) @ by_token.flatten(0, 1)
+        encoded = encoded + unflatten(masses, 2, (a.latents, a.heads)).flatten(3) @ by_slot.flatten(0, 1)
         return (encoded + self.out.bias).flatten(2)
 
     def _gates(self, heads: list[Head]) -> tuple[Tensor, Tensor]:

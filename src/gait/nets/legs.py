@@ -1,6 +1,6 @@
 """`gait-legs`: each leg measures the body's velocity, and the network says how far to believe each leg right now.
 
-A leg is judged by a few frames of its own features (`gait.nets.leg_features`), then by a look at the other legs: a foot
+A leg is judged by a few frames of its own features (`gait.nets.features`), then by a look at the other legs: a foot
 that slides disagrees with its neighbours and with the IMU. What comes out is a velocity and a log-std for each leg; the
 filter weighs them. All legs share the weights and no leg knows which one it is.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, unflatten
 
 from gait.arrays import Array
 from gait.nets.architecture import LegsArchitecture
-from gait.nets.base import Outputs, State, VelocityNet, split
-from gait.nets.leg_features import FOOT_ACCEL, PER_LEG, REACH, SHARED, VELOCITY
+from gait.nets.base import Outputs, State, VelocityNet
+from gait.nets.features import FOOT_ACCEL, PER_LEG, REACH, SHARED, VELOCITY
 from gait.nets.shapes import OUTPUTS
 
 
@@ -38,7 +38,7 @@ class LegsNet(VelocityNet):
     architecture: LegsArchitecture
 
     def __init__(self, architecture: LegsArchitecture, mean: Array, std: Array) -> None:
-        super().__init__(architecture, mean, std)
+        super().__init__(architecture, mean, std, past=architecture.lags[-1])
         a = architecture
         self.frames = nn.Linear(a.frames * a.token, a.hidden)
         self.hidden = nn.Linear(a.hidden, a.hidden)
@@ -49,21 +49,8 @@ class LegsNet(VelocityNet):
         self.mix = nn.Linear(a.hidden + a.attention_width, a.mlp)
         self.output = nn.Linear(a.mlp, 2 * OUTPUTS if a.correction else OUTPUTS)
 
-    def start(self, batch: int) -> State:
-        """The state before the first step of a log: nothing is known."""
-        a = self.architecture
-        reach = a.lags[-1]
-        return State(
-            torch.zeros(0, 0, batch), torch.zeros(batch, reach, a.num_features), torch.zeros(batch, reach).bool()
-        )
-
     def legs(
-        self,
-        inputs: Tensor,
-        state: State | None = None,
-        every: int = 1,
-        first: int = 0,
-        used: Tensor | None = None,
+        self, inputs: Tensor, state: State | None = None, every: int = 1, first: int = 0, used: Tensor | None = None
     ) -> LegOutputs:
         """Velocity and log-std of each leg after features (B, T, F), in every `every`-th step from `first` on.
 
@@ -74,7 +61,7 @@ class LegsNet(VelocityNet):
         row = _row(inputs, state)
         steps = torch.arange(first, inputs.shape[1], every) + a.lags[-1]
         window = row[:, steps[:, None] - torch.tensor(a.lags)]  # (B, T, frames, F)
-        own = split(window[..., SHARED:], -1, (a.legs, PER_LEG))  # (B, T, frames, L, 12)
+        own = unflatten(window[..., SHARED:], -1, (a.legs, PER_LEG))  # (B, T, frames, L, 12)
         shared = window[..., None, :SHARED].expand(*own.shape[:-1], SHARED)
         tokens = torch.cat([shared, own[..., list(a.leg_columns)]], -1)
         x = self.normalise(tokens).transpose(2, 3).flatten(3)  # (B, T, L, frames * token), newest frame first
@@ -82,7 +69,7 @@ class LegsNet(VelocityNet):
         attention = None
         if a.attention_width:
             query, key, value = (
-                split(layer(x), -1, (a.heads, a.head_width)).transpose(2, 3)
+                unflatten(layer(x), -1, (a.heads, a.head_width)).transpose(2, 3)
                 for layer in (self.query, self.key, self.value)
             )  # (B, T, heads, L, head_width)
             scores = query @ key.transpose(-1, -2) / a.head_width**0.5
@@ -99,21 +86,13 @@ class LegsNet(VelocityNet):
     def run(
         self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
     ) -> Outputs:
-        """All legs together: their velocities weighed by what each is worth. `keep` has no meaning here."""
+        """All legs together: their velocities weighted by their information. `keep` has no meaning here."""
         state = self.start(len(inputs)) if state is None else state
         velocity, log_std, _, _ = self.legs(inputs, state)
-        worth = torch.exp(-2.0 * log_std)
-        total = worth.sum(2)
-        return Outputs(
-            velocity=(worth * velocity).sum(2) / total,
-            log_std=-0.5 * torch.log(total),
-            state=self._next(inputs, state),
-        )
-
-    def _next(self, inputs: Tensor, state: State) -> State:
-        reach = self.architecture.lags[-1]
-        row = _row(inputs, state)
-        return State(state.hidden, row[:, row.shape[1] - reach :], torch.ones_like(state.known))
+        information = torch.exp(-2.0 * log_std)
+        total = information.sum(2)
+        after = State(state.hidden, _row(inputs, state)[:, inputs.shape[1] :], torch.ones_like(state.known))
+        return Outputs((information * velocity).sum(2) / total, -0.5 * torch.log(total), after)
 
 
 def _row(inputs: Tensor, state: State) -> Tensor:

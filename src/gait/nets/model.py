@@ -6,7 +6,7 @@ A safetensors file. Its metadata hold `gait: model`, the version of the layout a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gait.arrays import AnyArray, Array
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 from gait.io.atomic import atomic_path
 from gait.nets.architecture import Architecture, LegsArchitecture, architecture_of
 from gait.nets.features import features, physical_features
@@ -29,7 +29,18 @@ VERSION = 1
 SUFFIX = ".safetensors"
 WEIGHTS = Path(__file__).parents[1] / "weights"
 """Where the models that come with gait are."""
-_TYPES = {"F16": np.float16, "F32": np.float32}
+_HEADER: dict[str, Callable[[Any], Any]] = {
+    "architecture": architecture_of,
+    "robot": str,
+    "leg_names": lambda names: tuple(map(str, names)),
+    "joint_names": lambda names: tuple(map(str, names)),
+    "rate": float,
+    "training": dict,
+    "data": lambda entries: tuple(map(dict, entries)),
+    "results": lambda results: {name: float(value) for name, value in results.items()},
+    "commit": str,
+}
+"""Fields of a model that its header holds, and how each is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +88,11 @@ class Model:
         """What it then divides them by (F,)."""
         return np.asarray(self.weights["std"], dtype=np.float64)
 
+    @property
+    def header(self) -> dict[str, Any]:
+        """All but the weights, as plain values."""
+        return {name: getattr(self, name) for name in _HEADER} | {"architecture": self.architecture.as_dict()}
+
     def for_robot(self, robot: Robot) -> Model:
         """The same network on another robot, if it is of a kind that can: `gait-legs` runs on any number of legs."""
         if not isinstance(self.architecture, LegsArchitecture):
@@ -119,23 +135,9 @@ class Model:
         """
         from safetensors.numpy import save
 
-        header = {
-            "architecture": self.architecture.as_dict(),
-            "robot": self.robot,
-            "leg_names": self.leg_names,
-            "joint_names": self.joint_names,
-            "rate": self.rate,
-            "training": self.training,
-            "data": self.data,
-            "results": self.results,
-            "commit": self.commit,
-        }
-        kind = np.float16 if half else np.float32
-        arrays = {
-            name: np.ascontiguousarray(array, dtype=np.float32 if name in NORMALISER else kind)
-            for name, array in self.weights.items()
-        }
-        metadata = {"gait": "model", "version": str(VERSION), "header": json.dumps(header)}
+        kinds = {name: np.float16 if half and name not in NORMALISER else np.float32 for name in self.weights}
+        arrays = {name: np.ascontiguousarray(array, dtype=kinds[name]) for name, array in self.weights.items()}
+        metadata = {"gait": "model", "version": str(VERSION), "header": json.dumps(self.header)}
         with atomic_path(path) as temporary:
             temporary.write_bytes(save(arrays, metadata))
 
@@ -161,19 +163,7 @@ def load_model(name_or_path: str | Path) -> Model:
         raise GaitError(f"{path} has layout version {metadata.get('version')}, this gait reads {VERSION}: upgrade gait")
     try:
         header = json.loads(metadata["header"])
-        architecture = architecture_of(header["architecture"])
-        return Model(
-            architecture=architecture,
-            weights=arrays,
-            robot=str(header["robot"]),
-            leg_names=tuple(map(str, header["leg_names"])),
-            joint_names=tuple(map(str, header["joint_names"])),
-            rate=float(header["rate"]),
-            training=dict(header["training"]),
-            data=tuple(dict(entry) for entry in header["data"]),
-            results={str(name): float(value) for name, value in header["results"].items()},
-            commit=str(header["commit"]),
-        )
+        return Model(weights=arrays, **{name: read(header[name]) for name, read in _HEADER.items()})
     except GaitError as error:
         raise GaitError(f"{path} is not a model this gait can use: {error}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -194,28 +184,22 @@ def read_arrays(path: str | Path) -> tuple[dict[str, str], dict[str, AnyArray]]:
     """Metadata and arrays (as float32) of a safetensors file."""
     from safetensors import SafetensorError, safe_open
 
-    path = Path(path)
+    path, arrays = Path(path), dict[str, AnyArray]()
+    if path.is_dir():
+        raise GaitError(f"{path} is a folder: give the model file in it")
+    if not path.is_file() and path.suffix:
+        raise GaitError(f"there is no file {path}: check the name")
     if not path.is_file():
-        raise GaitError(
-            f"{path} is a folder: give the model file in it"
-            if path.is_dir()
-            else f"there is no file {path}: check the name"
-            if path.suffix
-            else f"there is no model {path}: give the path of a file, or one of {', '.join(model_names())}"
-        )
+        raise GaitError(f"there is no model {path}: give the path of a file, or one of {', '.join(model_names())}")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = dict(file.metadata() or {})
-            arrays = {}
+        with os_errors(f"cannot read {path}"), safe_open(path, framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118  (not a dict: it has no other way)
-                if file.get_slice(name).get_dtype() not in _TYPES:
+                if file.get_slice(name).get_dtype() not in ("F16", "F32"):
                     raise GaitError(f"{path} holds numbers of another kind in '{name}': train or copy the model again")
                 arrays[name] = np.asarray(file.get_tensor(name), dtype=np.float32)
+            return dict(file.metadata() or {}), arrays
     except SafetensorError:
         raise GaitError(f"{path} is damaged, cut short or not a safetensors file: copy or train it again") from None
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    return metadata, arrays
 
 
 def _check_weights(weights: Mapping[str, AnyArray], architecture: Architecture) -> None:

@@ -1,15 +1,20 @@
-"""The arrays of a step of `gait`, `gait-flat` and `nmn`, in double precision: what core, reference and ONNX start from.
+"""The arrays of a step of each network, in double precision: what core, reference and ONNX start from.
 
-    scores  = score_weight x + score_bias            once when a sample x arrives            (C Q)
-    shares  = softmax(scores of Nt samples + slot)   over slots and tokens                   (Q, Nt, C)
-    pooled  = raw numbers by embedding, and the shares of tokens and slots                   (Q, P)
-    encoded = encode pooled                          for each latent                         (M D)
+Of `gait`, `gait-flat` and `nmn`:
+
+    row     = a token's raw numbers at its embedding's place, a one for the token, a one for the slot    (P)
+    shares  = softmax(score row)                     over slots and tokens                               (Q, Nt C)
+    pooled  = shares rows                            of all tokens in the window                         (Q, P)
+    encoded = encode pooled                          for each latent                                     (M D)
     gates   = gate_weight [encoded, gyro, accel] + gate_bias + recurrent_weight h
 
 then a GRU and an MLP for the velocity and for the log-std. Queries are constants and embeddings linear, so that key and
 query are one vector for each score, and embedding, value and output one matrix; the normaliser is folded in as well,
-and x are the raw numbers of the Log. A matrix from pooled numbers straight to the gates would be larger, and reading
+and the raw numbers are the Log's. A matrix from pooled numbers straight to the gates would be larger, and reading
 weights is what a step spends its time on. `gait.nets.gait.GaitNet.plain` is what all this must equal.
+
+Of `gait-legs`: the normaliser is folded into the first layer, which is cut in two, since what all legs share is worked
+out once. The scale of the scores is in the queries, and the reach of a correction in the last layer.
 """
 
 from __future__ import annotations
@@ -21,8 +26,10 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.nets.architecture import AttentionArchitecture
+from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
+from gait.nets.features import REACH, SHARED
 from gait.nets.model import Model
+from gait.nets.shapes import OUTPUTS
 
 _OUTPUTS = ("velocity", "log_std")
 Weights = dict[str, Array]
@@ -47,18 +54,10 @@ class Parts(NamedTuple):
     """(2, 3, mlp)."""
     output_bias: Array
     """(2, 3)."""
-    score_weight: Array | None = None
-    """(C Q, F), features by token; None without tokens, as the rest."""
-    score_bias: Array | None = None
-    """(C Q,)."""
-    slot_bias: Array | None = None
-    """(Nt, Q), oldest slot first."""
-    encode: Array | None = None
+    score: Array = np.empty((0, 0))
+    """(Q, P), slots oldest first; empty without tokens, as the next."""
+    encode: Array = np.empty((0, 0, 0))
     """(heads, D, P)."""
-    order: tuple[int, ...] = ()
-    """Features by token (F,)."""
-    tokens: tuple[tuple[int, int, int], ...] = ()
-    """Start, count and place in the pooled numbers of each token."""
 
 
 def parts_of(model: Model) -> Parts:
@@ -89,18 +88,10 @@ def _recurrent_parts(w: Weights, grus: list[str], mlps: list[str]) -> Parts:
 
 
 def _attention_parts(w: Weights, a: AttentionArchitecture) -> Parts:
-    order = tuple(column for token in a.tokens for column in token.columns)
-    counts = [len(token.columns) for token in a.tokens]
-    starts = [sum(counts[:i]) for i in range(len(counts))]
-    places = [a.places(token)[0] for token in a.tokens]
-    embeds, size = _embeds(w, a), sum(a.embeddings.values())
+    embeds = _embeds(w, a)
     key = w["key.weight"].reshape(a.heads, a.head_width, a.width)
     asked = (w["latents"] @ w["query.weight"].T).reshape(a.latents, a.heads, a.head_width)
     question = np.einsum("mhd,hdw->mhw", asked, key).reshape(-1, a.width) / math.sqrt(a.head_width)  # (Q, D)
-    scores = embeds @ question.T  # (P, Q): of a unit of each pooled number
-    score_weight = np.zeros((len(counts), len(question), a.num_features))
-    for i, (start, count, place) in enumerate(zip(starts, counts, places, strict=True)):
-        score_weight[i, :, start : start + count] = scores[place : place + count].T
     value = w["value.weight"].reshape(a.heads, a.head_width, a.width)
     out = w["out.weight"].reshape(a.width, a.heads, a.head_width)
     gate_weight, offset = _gates(w, a, embeds)
@@ -108,12 +99,8 @@ def _attention_parts(w: Weights, a: AttentionArchitecture) -> Parts:
     return p._replace(
         gate_weight=gate_weight,
         gate_bias=p.gate_bias + offset,
-        score_weight=score_weight.reshape(-1, a.num_features),
-        score_bias=scores[size : size + len(counts)].ravel(),
-        slot_bias=scores[size + len(counts) :],
+        score=(embeds @ question.T).T,
         encode=np.einsum("pw,hdw,ohd->hop", embeds, value, out),
-        order=order,
-        tokens=tuple(zip(starts, counts, places, strict=True)),
     )
 
 
@@ -143,3 +130,41 @@ def _gates(w: Weights, a: AttentionArchitecture, embeds: Array) -> tuple[Array, 
     offset = blocks[:, :, : a.latents].sum(2) @ w["out.bias"] + np.einsum("grid,id->gr", inertial, constant)
     encoder = weight[:, :, : a.latents * a.width]
     return np.concatenate([encoder, raw.reshape(*weight.shape[:2], 6)], axis=2), offset
+
+
+class LegParts(NamedTuple):
+    """The arrays of a step in double precision, each layer as offset (rows, 1) and matrix side by side."""
+
+    shared: Array
+    """From the frames of what all legs share (H, 1 + 6 frames)."""
+    own: Array
+    """From the frames of a leg's own numbers, without offset (H, own frames)."""
+    hidden: Array
+    """(H, 1 + H)."""
+    look: Array
+    """Queries, keys and values (3, heads, head_width, 1 + H)."""
+    mix: Array
+    """(mlp, 1 + H + attention_width)."""
+    output: Array
+    """Log-std before its bounds, then the shift of the velocity, if the network has one (3 or 6, 1 + mlp)."""
+
+
+def leg_parts(model: Model) -> LegParts:
+    """What a step needs, from a model of `gait-legs`."""
+    a = model.architecture
+    assert isinstance(a, LegsArchitecture)
+    w = {name: np.asarray(array, dtype=np.float64) for name, array in model.weights.items()}
+
+    def layer(name: str) -> Array:
+        return np.concatenate([w[f"{name}.bias"][:, None], w[f"{name}.weight"]], axis=1)
+
+    frames = w["frames.weight"].reshape(a.hidden, a.frames, a.token) / w["std"]
+    offset = w["frames.bias"] - frames.sum(1) @ w["mean"]
+    shared, own = frames[..., :SHARED].reshape(a.hidden, -1), frames[..., SHARED:].reshape(a.hidden, -1)
+    look = np.zeros((3, a.heads, a.head_width, 1 + a.hidden))
+    if a.attention_width:
+        look = np.stack([layer(name) for name in ("query", "key", "value")]).reshape(look.shape)
+        look[0] /= np.sqrt(a.head_width)
+    output = layer("output")
+    output[OUTPUTS:] *= REACH
+    return LegParts(np.concatenate([offset[:, None], shared], axis=1), own, layer("hidden"), look, layer("mix"), output)

@@ -24,15 +24,14 @@ def shapes_of(architecture: Architecture) -> Shapes:
             shapes |= _mlp(name, a.hidden, a.mlp, outputs)
         return shapes
     for name, count in a.embeddings.items():
-        shapes |= {f"embed.{name}.weight": (a.width, count), f"embed.{name}.bias": (a.width,)}
+        shapes |= _linear(f"embed.{name}", count, a.width)
     shapes |= {
         "token_position": (len(a.tokens), a.width),
         "slot_position": (a.history, a.width),
         "latents": (a.latents, a.width),
-        "out.weight": (a.width, a.attention_width),
-        "out.bias": (a.width,),
+        **{f"{name}.weight": (a.attention_width, a.width) for name in ("query", "key", "value")},
+        **_linear("out", a.attention_width, a.width),
     }
-    shapes |= {f"{name}.weight": (a.attention_width, a.width) for name in ("query", "key", "value")}
     for name in ("velocity", "log_std"):
         shapes |= _gru(f"{name}.gru", (a.latents + 2) * a.width, a.hidden)
         shapes |= _mlp(f"{name}.mlp", a.hidden, a.mlp, OUTPUTS)
@@ -54,19 +53,11 @@ def _linear(name: str, inputs: int, outputs: int) -> Shapes:
 
 
 def _gru(name: str, inputs: int, hidden: int) -> Shapes:
-    gates = 3 * hidden
-    return {
-        f"{name}.weight_ih_l0": (gates, inputs),
-        f"{name}.weight_hh_l0": (gates, hidden),
-        f"{name}.bias_ih_l0": (gates,),
-        f"{name}.bias_hh_l0": (gates,),
-    }
+    shapes: Shapes = {}
+    for part, count in (("ih", inputs), ("hh", hidden)):
+        shapes |= {f"{name}.weight_{part}_l0": (3 * hidden, count), f"{name}.bias_{part}_l0": (3 * hidden,)}
+    return shapes
 
 
 def _mlp(name: str, inputs: int, width: int, outputs: int) -> Shapes:
-    return {
-        f"{name}.hidden.weight": (width, inputs),
-        f"{name}.hidden.bias": (width,),
-        f"{name}.output.weight": (outputs, width),
-        f"{name}.output.bias": (outputs,),
-    }
+    return _linear(f"{name}.hidden", inputs, width) | _linear(f"{name}.output", width, outputs)

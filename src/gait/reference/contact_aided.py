@@ -12,7 +12,7 @@ from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
 from gait.parameters import ContactAided
 from gait.reference.chain import chains_of, foot_position, per_leg
-from gait.reference.contacts import LegContact, pd_torques, rolling_velocity, slip_velocity
+from gait.reference.contacts import LegContact, rolling_velocity, slip_velocity, torques_of
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
 from gait.robot import Robot
 
@@ -62,14 +62,15 @@ class ReferenceContactAided:
         vel_b = R_wb.T @ ekf.v - np.cross(w_b, self.p_bi)
         radius = self.robot.foot_radius if p.rolling else 0.0
         feet_i, roll_i, contact_std = {}, {}, {}
-        joints = (per_leg(self.chains, x) for x in (sample.q, sample.dq, self._torques(sample)))
-        for i, (leg, q, dq, tau) in enumerate(zip(self.legs, *joints, strict=True)):
+        tau = torques_of(self.robot, sample, missing=np.nan)
+        joints = (per_leg(self.chains, x) for x in (sample.q, sample.dq, tau))
+        for i, (leg, q, dq, leg_tau) in enumerate(zip(self.legs, *joints, strict=True)):
             if leg_ok is not None and not leg_ok[i]:
                 leg.lose()
                 self.slips[i] = False
                 continue
             if self.contact_from == "tau":
-                force_b = leg.ground_force(q, dq, tau, p.options.gravity * up_b, dt)
+                force_b = leg.ground_force(q, dq, leg_tau, p.options.gravity * up_b, dt)
                 leg.update(up_b @ force_b / self.weight, dt)
             elif sample.foot_force is not None and self.contact_from == "foot_force":
                 leg.update(sample.foot_force[i] / self.weight, dt)
@@ -90,10 +91,3 @@ class ReferenceContactAided:
         for i in [i for i, leg in enumerate(self.legs) if leg.contact and i not in ekf.feet]:
             ekf.add_foot(i, feet_i[i], cov_i[i])
         return base_state(ekf, sample.gyro, self.R_bi, self.p_bi)
-
-    def _torques(self, sample: Sample) -> Array:
-        if sample.tau is not None:
-            return sample.tau
-        if sample.q_des is not None:
-            return pd_torques(self.robot, sample.q_des - sample.q, sample.dq)
-        return np.full(self.robot.num_joints, np.nan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gait.arrays import Array
+from gait.log.sample import Sample
 from gait.parameters import ContactDetection
 from gait.reference.chain import Chain, foot_jacobian, foot_rate, foot_velocity, joint_torques
 from gait.robot import Robot
@@ -26,6 +27,15 @@ def ground_force(jacobian: Array, tau: Array, tau_free: Array) -> Array:
 def pd_torques(robot: Robot, tracking_error: Array, dq: Array) -> Array:
     """What the PD loops of the joints make of the tracking error q_des - q (J,), where no torque is measured."""
     return np.clip(robot.kp * tracking_error - robot.kd * dq, -robot.torque_limit, robot.torque_limit)
+
+
+def torques_of(robot: Robot, sample: Sample, missing: float) -> Array:
+    """Joint torques (J,) as measured, else those of the PD loops, else the number that stands for none."""
+    if sample.tau is not None:
+        return sample.tau
+    if sample.q_des is not None:
+        return pd_torques(robot, sample.q_des - sample.q, sample.dq)
+    return np.full(robot.num_joints, missing)
 
 
 def hysteresis(contact: bool, waiting: float, load: float, d: ContactDetection, dt: float) -> tuple[bool, float]:

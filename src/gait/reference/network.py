@@ -10,9 +10,8 @@ import numpy as np
 
 from gait.arrays import Array, BoolArray
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
-from gait.nets.leg_parts import leg_parts
 from gait.nets.model import Model
-from gait.nets.parts import Parts, parts_of
+from gait.nets.parts import Parts, leg_parts, parts_of
 from gait.reference.leg_inputs import PER_LEG, SHARED, VELOCITY
 
 HIDDEN = -1e30
@@ -65,41 +64,28 @@ class FoldedEncoder:
     """Cross-attention of constant queries over the tokens of the last Nt samples."""
 
     def __init__(self, a: AttentionArchitecture, p: Parts) -> None:
-        assert p.score_weight is not None and p.score_bias is not None
-        assert p.slot_bias is not None and p.encode is not None
-        self._history, self._tokens, self._latents = a.history, len(p.tokens), a.latents
-        self._score_weight, self._score_bias = p.score_weight, p.score_bias.reshape(self._tokens, -1)
-        self._slot_bias, self._encode, self._order = p.slot_bias, p.encode, list(p.order)
-        self._token_of = np.repeat(np.arange(self._tokens), [count for _, count, _ in p.tokens])  # (F,)
-        # Raw numbers of each token, moved to the place of its embedding (C, E, F).
-        self._place = np.zeros((self._tokens, sum(a.embeddings.values()), len(p.order)))
-        for token, (start, count, place) in enumerate(p.tokens):
-            self._place[token, place : place + count, start : start + count] = np.eye(count)
+        self._score, self._encode, self._heads = p.score, p.encode, (a.latents, a.heads)
+        self._columns = np.array(a.pooled_columns)  # (C, P - Nt)
+        self._slots = np.repeat(np.eye(a.history), len(a.tokens), axis=0)  # (Nt C, Nt)
+        self._shape = a.history, len(a.tokens)
         self.reset()
 
     def reset(self) -> None:
         """As before the first sample."""
-        self._scores: list[Array] = []
-        self._values: list[Array] = []
-        self.attention = np.zeros((self._history, self._tokens))
+        self._rows, self._seen = np.zeros((len(self._slots), self._columns.shape[1])), np.zeros(len(self._slots), bool)
+        self.attention = np.zeros(self._shape)
 
     def step(self, x: Array, seen: BoolArray | None) -> Array:
         """The encoder's output (M D,) without its offset, which is in the gates."""
-        seen = np.ones(self._tokens, dtype=bool) if seen is None else seen
-        x = np.where(seen[self._token_of], x[self._order], 0.0)  # what is hidden may be nan
-        scores = (self._score_weight @ x).reshape(self._tokens, -1) + self._score_bias  # (C, Q)
-        self._scores = [*self._scores, np.where(seen[:, None], scores, HIDDEN)][-self._history :]
-        # What a token adds to the pool: its raw numbers, and a one that sums up its share.
-        self._values = [*self._values, np.hstack([self._place @ x, np.eye(self._tokens)])][-self._history :]
-        filled = len(self._scores)
-        window = np.array(self._scores) + self._slot_bias[-filled:, None]  # (T, C, Q)
-        shares = softmax(window.reshape(filled * self._tokens, -1).T).reshape(-1, filled, self._tokens)  # (Q, T, C)
-        pooled = np.einsum("qtc,tcp->qp", shares, np.array(self._values))
-        by_slot = np.pad(shares.sum(2), ((0, 0), (self._history - filled, 0)))
-        joined = np.hstack([pooled, by_slot]).reshape(self._latents, len(self._encode), -1)  # (M, heads, P)
-        self.attention[:] = 0.0
-        self.attention[-filled:] = shares.mean(0)
-        encoded: Array = np.einsum("hdp,mhp->md", self._encode, joined)
+        tokens = len(self._columns)
+        seen = np.ones(tokens, dtype=bool) if seen is None else seen
+        new = np.where(seen[:, None], np.append(x, [0.0, 1.0])[self._columns], 0.0)  # what is hidden may be nan
+        self._rows, self._seen = np.vstack([self._rows[tokens:], new]), np.append(self._seen[tokens:], seen)
+        rows = np.hstack([self._rows, self._slots])  # (Nt C, P)
+        shares = softmax(np.where(self._seen, self._score @ rows.T, HIDDEN))  # (Q, Nt C)
+        pooled = (shares @ rows).reshape(*self._heads, -1)  # (M, heads, P)
+        self.attention = shares.mean(0).reshape(self._shape)
+        encoded: Array = np.einsum("hdp,mhp->md", self._encode, pooled)
         return encoded.ravel()
 
 

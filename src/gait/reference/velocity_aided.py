@@ -6,8 +6,6 @@ process noise for slow ones), the second network for a lost leg, and an IMU that
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from gait.arrays import Array, BoolArray
@@ -15,22 +13,12 @@ from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
 from gait.nets.model import Model
 from gait.parameters import Options, Prior, ProcessNoise
-from gait.reference.contacts import pd_torques
+from gait.reference.contacts import torques_of
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
 from gait.reference.leg_fusion import VelocityMeasurement, fuse_legs
 from gait.reference.leg_inputs import LegFeatures
 from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.robot import Robot
-
-
-class VelocitySource(Protocol):
-    """Anything that measures the velocity of base_link: a new method is one class with these two functions."""
-
-    def reset(self) -> None:
-        """As before the first sample."""
-
-    def measure(self, ekf: ReferenceFilter, sample: Sample, dt: float, leg_ok: BoolArray) -> VelocityMeasurement:
-        """The velocity of base_link, of one more sample; `ekf` has the predicted state."""
 
 
 class NetworkVelocity:
@@ -70,11 +58,7 @@ class LegsVelocity:
 
     def measure(self, ekf: ReferenceFilter, sample: Sample, dt: float, leg_ok: BoolArray) -> VelocityMeasurement:
         """Features, network, fusion."""
-        tau = sample.tau
-        if tau is None and sample.q_des is not None:
-            tau = pd_torques(self.robot, sample.q_des - sample.q, sample.dq)
-        if tau is None:
-            tau = np.zeros_like(sample.q)  # of a network that does not read forces
+        tau = torques_of(self.robot, sample, missing=0.0)  # of a network that does not read forces
         x = self.features.step(sample.gyro, sample.accel, sample.q, sample.dq, tau, dt, self._known)
         velocity, log_std = self.network.step(x, leg_ok, self._known)
         self._known = leg_ok.copy()
@@ -85,8 +69,9 @@ class ReferenceVelocityAided:
     """The invariant EKF with a velocity source as its only measurement."""
 
     def __init__(
-        self, robot: Robot, source: VelocitySource, noise: ProcessNoise, prior: Prior, options: Options
+        self, robot: Robot, source: NetworkVelocity | LegsVelocity, noise: ProcessNoise, prior: Prior, options: Options
     ) -> None:
+        """Set up; `source` measures the velocity of base_link, given the predicted state and a sample."""
         self.robot, self.source, self.prior = robot, source, prior
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
         self.ekf = ReferenceFilter(noise, options)

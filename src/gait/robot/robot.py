@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from gait.arrays import Array
-from gait.errors import GaitError
+from gait.errors import GaitError, located
 from gait.robot import kinematics
 
 _HERE = Path(__file__).parent
@@ -25,13 +25,15 @@ _JOINTS = {
 _SCHEMA: dict[str, tuple[str, ...]] = {
     "": ("name", "base_link", "leg", "legs", "links", "joints", "imu", "shapes"),
     "leg": ("joints", "axes", "offsets", "foot_radius"),
-    "leg.offsets": _LINKS,
-    "links": ("base", *_LINKS),
     "joints": tuple(_JOINTS),
+    "links": ("base", *_LINKS),
     "imu": ("position", "quat_wxyz"),
     "shapes": ("base", *_RADII),
-    "part": ("mass", "com", "inertia", "mirror"),
+    "leg.offsets": _LINKS,
 }
+"""Keys of each section of a robot file."""
+_PART = ("mass", "com", "inertia", "mirror")
+"""Keys of a part of a link."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Robot:
                     " or give the path of a YAML file"
                 )
         try:
-            tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+            return Robot.of(yaml.safe_load(path.read_text(encoding="utf-8")), str(path))
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a text file"
             raise GaitError(f"cannot read robot file {path}: {reason}") from None
@@ -120,7 +122,6 @@ class Robot:
             where = getattr(error, "problem_mark", None)
             line = f" at line {where.line + 1}" if where else ""
             raise GaitError(f"robot file {path} is not valid YAML{line}: correct its syntax") from None
-        return _parse(tree, str(path))
 
     @staticmethod
     def of(tree: object, source: str) -> Robot:
@@ -130,7 +131,8 @@ class Robot:
             tree: the description.
             source: where it comes from, for messages.
         """
-        return _parse(tree, source)
+        with located(source):
+            return _parse(tree)
 
     @property
     def num_legs(self) -> int:
@@ -209,120 +211,115 @@ def robot_names() -> list[str]:
     return sorted(path.stem for path in _HERE.glob("*.yaml"))
 
 
-def _parse(tree: object, source: str) -> Robot:
-    root = _section(tree, "", source)
-    leg, joints, links, imu, shapes = (
-        _section(root[key], key, source) for key in ("leg", "joints", "links", "imu", "shapes")
-    )
-    shifts = _section(leg["offsets"], "leg.offsets", source)
-    if not isinstance(root["legs"], Mapping) or not root["legs"]:
-        raise GaitError(f"{source}: `legs` must map each leg's name to its hip position [x, y, z]")
-    names = tuple(str(name) for name in root["legs"])
-    hips = [_numbers(hip, 3, f"legs.{name}", source) for name, hip in root["legs"].items()]
-    per_leg = {key: _numbers(joints[key], 3, f"joints.{key}", source) for key in _SCHEMA["joints"]}
+def _parse(tree: Any) -> Robot:
+    for path in _SCHEMA:
+        _section(_at(tree, path), path)
+    if not isinstance(tree["legs"], Mapping) or not tree["legs"]:
+        raise GaitError("`legs` must map each leg's name to its hip position [x, y, z]")
+
+    def numbers(path: str, count: int = 3) -> Array:
+        return _numbers(_at(tree, path), count, path)
+
+    names = tuple(str(name) for name in tree["legs"])
+    hips = [_numbers(hip, 3, f"legs.{name}") for name, hip in tree["legs"].items()]
+    per_leg = {key: numbers(f"joints.{key}") for key in _JOINTS}
     if not (per_leg["lower"] < per_leg["upper"]).all():
-        raise GaitError(f"{source}: every joints.lower must be below its joints.upper")
+        raise GaitError("every joints.lower must be below its joints.upper")
     if not ((per_leg["lower"] <= per_leg["stand"]) & (per_leg["stand"] <= per_leg["upper"])).all():
-        raise GaitError(f"{source}: `joints.stand` must lie between joints.lower and joints.upper")
-    joint_labels = _joint_labels(leg["joints"], source)
-    signs = _axis_signs(leg["axes"], source)
-    chain = [_numbers(shifts[key], 3, f"leg.offsets.{key}", source) for key in _LINKS]
-    offsets = np.array([[hip, *(_mirror(vector, hip, ("y",)) for vector in chain)] for hip in hips])
-    for key, vector in zip(_LINKS, chain, strict=True):
-        if key != "hip" and not np.linalg.norm(vector) > 0.0:
-            raise GaitError(f"{source}: `leg.offsets.{key}` must not be zero: give where the {key} ends")
-    quat = _numbers(imu["quat_wxyz"], 4, "imu.quat_wxyz", source)
+        raise GaitError("`joints.stand` must lie between joints.lower and joints.upper")
+    labels = tree["leg"]["joints"]
+    if not isinstance(labels, Sequence) or isinstance(labels, str) or len(labels) != 3:
+        raise GaitError("`leg.joints` must be three names, base to foot")
+    signs = _axis_signs(tree["leg"]["axes"])
+    chain = {key: numbers(f"leg.offsets.{key}") for key in _LINKS}
+    for key in ("thigh", "calf"):
+        if not np.linalg.norm(chain[key]) > 0.0:
+            raise GaitError(f"`leg.offsets.{key}` must not be zero: give where the {key} ends")
+    quat = numbers("imu.quat_wxyz", 4)
     if abs(np.linalg.norm(quat) - 1.0) > 1e-6:
-        raise GaitError(f"{source}: imu.quat_wxyz must have length 1")
-    joint_arrays = {_JOINTS[key]: np.tile(value, len(names)) for key, value in per_leg.items()}
-    leg_links = [[_merge(links[key], hip, f"links.{key}", source) for key in _LINKS] for hip in hips]
+        raise GaitError("imu.quat_wxyz must have length 1")
+    links = tree["links"]
+    leg_links = [[_merge(links[key], hip, f"links.{key}") for key in _LINKS] for hip in hips]
     return Robot(
-        name=str(root["name"]),
-        base_link=str(root["base_link"]),
+        name=str(tree["name"]),
+        base_link=str(tree["base_link"]),
         leg_names=names,
-        joint_names=tuple(f"{name}_{joint}_joint" for name in names for joint in joint_labels),
-        offsets=offsets,
+        joint_names=tuple(f"{name}_{label}_joint" for name in names for label in labels),
+        offsets=np.array([[hip, *(_mirror(vector, hip, ("y",)) for vector in chain.values())] for hip in hips]),
         signs=np.tile(signs, (len(names), 1)),
-        foot_radius=_positive(leg["foot_radius"], "leg.foot_radius", source, zero=True),
-        base=_merge(links["base"], np.zeros(3), "links.base", source),
+        foot_radius=_positive(tree["leg"]["foot_radius"], "leg.foot_radius", zero=True),
+        base=_merge(links["base"], np.zeros(3), "links.base"),
         links=tuple((hip, thigh, calf) for hip, thigh, calf in leg_links),
-        **joint_arrays,
-        imu_position=_numbers(imu["position"], 3, "imu.position", source),
+        **{_JOINTS[key]: np.tile(value, len(names)) for key, value in per_leg.items()},
+        imu_position=numbers("imu.position"),
         imu_quat_wxyz=quat,
-        shapes=Shapes(
-            base=_numbers(shapes["base"], 3, "shapes.base", source),
-            **{name: _positive(shapes[name], f"shapes.{name}", source) for name in _RADII},
-        ),
+        shapes=Shapes(numbers("shapes.base"), *(_positive(tree["shapes"][key], f"shapes.{key}") for key in _RADII)),
     )
 
 
-def _section(value: object, path: str, source: str, optional: Sequence[str] = ()) -> Mapping[str, Any]:
+def _at(tree: Any, path: str) -> Any:
+    """What stands in a description at a path such as `leg.offsets`."""
+    for key in path.split(".") if path else ():
+        tree = tree[key]
+    return tree
+
+
+def _section(value: object, path: str, allowed: Sequence[str] = (), optional: Sequence[str] = ()) -> Mapping[str, Any]:
     """A mapping with exactly the keys of the schema: unknown or missing ones are an error."""
-    allowed = _SCHEMA[path]
+    allowed = allowed or _SCHEMA[path]
     place = f"`{path}`" if path else "the file"
     if not isinstance(value, Mapping):
-        raise GaitError(f"{source}: {place} must be a mapping with the keys {', '.join(allowed)}")
-    unknown = [str(key) for key in value if key not in allowed]
-    if unknown:
-        raise GaitError(f"{source}: unknown key '{unknown[0]}' in {place}; the keys there are {', '.join(allowed)}")
-    missing = [key for key in allowed if key not in value and key not in optional]
-    if missing:
-        raise GaitError(f"{source}: {place} lacks the key '{missing[0]}'")
+        raise GaitError(f"{place} must be a mapping with the keys {', '.join(allowed)}")
+    for key in value:
+        if key not in allowed:
+            raise GaitError(f"unknown key '{key}' in {place}; the keys there are {', '.join(allowed)}")
+    for key in allowed:
+        if key not in value and key not in optional:
+            raise GaitError(f"{place} lacks the key '{key}'")
     return value
 
 
-def _numbers(value: object, count: int, path: str, source: str) -> Array:
+def _numbers(value: object, count: int, path: str) -> Array:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.shape != (count,) or not np.isfinite(array).all():
-        raise GaitError(f"{source}: `{path}` must be {count} numbers, got {value!r}")
+        raise GaitError(f"`{path}` must be {count} numbers, got {value!r}")
     return array
 
 
-def _positive(value: object, path: str, source: str, zero: bool = False) -> float:
-    number = float(_numbers([value], 1, path, source)[0])
+def _positive(value: object, path: str, zero: bool = False) -> float:
+    number = float(_numbers([value], 1, path)[0])
     if number < 0.0 or (number == 0.0 and not zero):
-        raise GaitError(f"{source}: `{path}` must be positive, got {value!r}")
+        raise GaitError(f"`{path}` must be positive, got {value!r}")
     return number
 
 
-def _joint_labels(value: object, source: str) -> list[str]:
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 3:
-        raise GaitError(f"{source}: `leg.joints` must be three names, base to foot")
-    return [str(label) for label in value]
-
-
-def _axis_signs(value: object, source: str) -> Array:
+def _axis_signs(value: object) -> Array:
     axes = [str(axis) for axis in value] if isinstance(value, Sequence) else []
     if [axis.removeprefix("-") for axis in axes] != ["x", "y", "y"]:
-        raise GaitError(f"{source}: `leg.axes` must be [x, y, y], with a minus sign where a joint turns backwards")
+        raise GaitError("`leg.axes` must be [x, y, y], with a minus sign where a joint turns backwards")
     return np.array([-1.0 if axis.startswith("-") else 1.0 for axis in axes])
 
 
 def _mirror(vector: Array, hip: Array, axes: Sequence[str]) -> Array:
     """Flip x for rear legs and y for right legs, where `axes` asks for it."""
-    flip = np.array([-1.0 if "x" in axes and hip[0] < 0 else 1.0, -1.0 if "y" in axes and hip[1] < 0 else 1.0, 1.0])
-    mirrored: Array = vector * flip
+    mirrored: Array = vector * [-1.0 if axis in axes and hip[i] < 0 else 1.0 for i, axis in enumerate("xyz")]
     return mirrored
 
 
-def _merge(parts: object, hip: Array, path: str, source: str) -> Link:
+def _merge(parts: object, hip: Array, path: str) -> Link:
     """One rigid link from its parts (parallel axes)."""
     if not isinstance(parts, Sequence) or isinstance(parts, str) or not parts:
-        raise GaitError(f"{source}: `{path}` must be a list of parts, each with mass, com and inertia")
+        raise GaitError(f"`{path}` must be a list of parts, each with mass, com and inertia")
     links = []
     for part in parts:
-        entry = _section(part, "part", source, optional=("mirror",))
+        entry = _section(part, "part", _PART, optional=("mirror",))
         axes = entry.get("mirror", ())
-        xx, yy, zz, xy, xz, yz = _numbers(entry["inertia"], 6, f"{path}.inertia", source)
+        xx, yy, zz, xy, xz, yz = _numbers(entry["inertia"], 6, f"{path}.inertia")
         flip = np.diag(_mirror(np.ones(3), hip, axes))
-        links.append(
-            Link(
-                mass=_positive(entry["mass"], f"{path}.mass", source),
-                com=_mirror(_numbers(entry["com"], 3, f"{path}.com", source), hip, axes),
-                inertia=flip @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ flip,
-            )
-        )
+        inertia = flip @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ flip
+        com = _mirror(_numbers(entry["com"], 3, f"{path}.com"), hip, axes)
+        links.append(Link(_positive(entry["mass"], f"{path}.mass"), com, inertia))
     return combined(links)

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from safetensors.torch import save
 
 from gait.errors import GaitError
 from gait.io.atomic import atomic_path
@@ -31,19 +31,17 @@ def save_checkpoint(
 
     `history` has a row for each finished iteration.
     """
-    from safetensors.numpy import save
-
-    arrays = {f"net.{name}": _numpy(tensor) for name, tensor in net.state_dict().items()}
+    tensors = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
     updates: dict[str, float] = {}
     for name, parameter in net.named_parameters():
         # The log-std head has no memory before the second stage.
         if state := optimiser.state.get(parameter):
-            arrays.update({f"{moment}.{name}": _numpy(state[moment]) for moment in _MOMENTS})
+            tensors |= {f"{moment}.{name}": state[moment] for moment in _MOMENTS}
             updates[name] = float(state["step"])
     header = {"config": config.as_dict(), "updates": updates, "history": history, "commit": commit}
     metadata = {"gait": "checkpoint", "version": str(VERSION), "header": json.dumps(header)}
     with atomic_path(path) as temporary:
-        temporary.write_bytes(save(arrays, metadata))
+        temporary.write_bytes(save(tensors, metadata))
 
 
 def load_checkpoint(
@@ -69,7 +67,3 @@ def load_checkpoint(
         return list(header["history"]), str(header["commit"])
     except (ValueError, KeyError, TypeError, RuntimeError):
         raise GaitError(f"{path} is damaged: start the training again without --resume") from None
-
-
-def _numpy(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float32]]:
-    return tensor.detach().numpy().copy()

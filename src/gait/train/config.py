@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors
 from gait.nets.architecture import KINDS
 
 
@@ -157,9 +157,8 @@ def read_config(path: str | Path) -> dict[str, Any]:
     import yaml
 
     try:
-        tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+        with os_errors(f"cannot read {path}"):
+            tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError):
         raise GaitError(f"{path} is not valid YAML: correct its syntax") from None
     tree = {} if tree is None else tree

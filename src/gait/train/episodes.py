@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +16,9 @@ from gait.errors import GaitError
 from gait.io import open_log
 from gait.log.log import Log
 from gait.nets.architecture import Architecture, LegsArchitecture
-from gait.nets.features import features
-from gait.nets.leg_features import PER_LEG, SHARED, flipped, leg_features
+from gait.nets.features import PER_LEG, SHARED, features, flipped, physical_features
 from gait.parameters import Options
+from gait.sim.store import INDEX, SETTINGS, read_index, robot_of_episode
 from gait.train.faults import delayed, with_faults
 
 Float32 = npt.NDArray[np.float32]
@@ -37,8 +36,7 @@ class Episode(NamedTuple):
     """1 where a foot is on the ground, 0 elsewhere (N, L)."""
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(NamedTuple):
     """What all episodes of a training have in common."""
 
     robot: str
@@ -58,24 +56,19 @@ def episode_of(log: Log, architecture: Architecture) -> Episode:
     return _episode(log, features(log, architecture), log.vel_b)
 
 
-def leg_episode_of(
-    path: Path, log: Log, architecture: LegsArchitecture, faults: np.random.Generator | None
-) -> tuple[Episode, int]:
-    """The same with the features of legs, and the number of legs.
+def leg_episode_of(path: Path, log: Log, architecture: LegsArchitecture, faults: np.random.Generator | None) -> Episode:
+    """The same with the features of legs.
 
     The velocity is that of the time to which the filter assigns the joint readings: a delay beyond that is an error, as
     in use.
     """
-    from gait.sim.store import robot_of_episode
-
     robot = robot_of_episode(path, log)
     log = log.reorder(robot)
     velocity = log.vel_b
     if faults is not None:
         log, robot, _ = with_faults(log, robot, faults)
         velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
-    values = leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot)
-    return _episode(log, values, velocity), robot.num_legs
+    return _episode(log, physical_features(log, architecture, robot), velocity)
 
 
 def _episode(log: Log, values: Array, velocity: Array) -> Episode:
@@ -89,8 +82,6 @@ def read_collection(folder: str | Path) -> tuple[list[Path], dict[str, Any]]:
     Raises:
         GaitError: if there is no collection, or it is one of the benchmark's robot.
     """
-    from gait.sim.store import INDEX, SETTINGS, read_index
-
     folder = Path(folder)
     rows = read_index(folder)
     if not rows:
@@ -115,14 +106,13 @@ def read_episodes(
         subject = Subject.of(log)
         first = first or subject
         if isinstance(architecture, LegsArchitecture):
-            episode, legs = leg_episode_of(path, log, architecture, rng)
-            if (legs, round(subject.rate)) != (len(first.leg_names), round(first.rate)):
+            if (len(subject.leg_names), round(subject.rate)) != (len(first.leg_names), round(first.rate)):
                 raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
+            episodes.append(leg_episode_of(path, log, architecture, rng))
+        elif subject != first:
+            raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
         else:
-            if subject != first:
-                raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
-            episode = episode_of(log, architecture)
-        episodes.append(episode)
+            episodes.append(episode_of(log, architecture))
     assert first is not None
     return episodes, first
 
@@ -131,8 +121,8 @@ def leg_normaliser(episodes: Sequence[Episode], architecture: LegsArchitecture) 
     """Mean and standard deviation of a leg's numbers in a frame, over all legs; what a mirror flips is centred on 0."""
     shared = np.concatenate([episode.features[::10, :SHARED] for episode in episodes])
     own = np.concatenate([episode.features[::10, SHARED:].reshape(-1, PER_LEG) for episode in episodes])
-    mean = np.concatenate([shared.mean(0), own[:, architecture.leg_columns].mean(0)])
-    std = np.concatenate([shared.std(0), own[:, architecture.leg_columns].std(0)])
+    own = own[:, architecture.leg_columns]
+    mean, std = np.append(shared.mean(0), own.mean(0)), np.append(shared.std(0), own.std(0))
     return np.where(flipped(len(architecture.leg_columns) // 3), 0.0, mean), np.maximum(std, 1e-3)
 
 

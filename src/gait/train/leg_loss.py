@@ -55,13 +55,7 @@ def leg_likelihood(legs: LegOutputs, velocity: Tensor, used: Tensor) -> Tensor:
 
 
 def carry(
-    legs: LegOutputs,
-    velocity: Tensor,
-    rate: Tensor,
-    used: Tensor,
-    dt: float,
-    every: int,
-    rng: np.random.Generator,
+    legs: LegOutputs, velocity: Tensor, rate: Tensor, used: Tensor, dt: float, every: int, rng: np.random.Generator
 ) -> Carried:
     """Run the filter.
 

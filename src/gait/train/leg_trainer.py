@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, unflatten
 
-from gait.arrays import AnyArray
-from gait.nets.base import split
-from gait.nets.leg_features import PER_LEG, SHARED, VELOCITY, flipped
+from gait.nets.features import PER_LEG, SHARED, VELOCITY, flipped
 from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
-from gait.train.leg_loss import Carried, carried_likelihood, carry, leg_likelihood
-from gait.train.loop import Trainer, learning_rate
-from gait.train.validate import VelocityScore, score_of
+from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood
+from gait.train.loop import Trainer
+from gait.train.validate import NetworkScore, score_of
 
 SPARSE, DENSE = 5, 2
 """Every so many samples count: single legs have correlated neighbours, a filter needs all."""
@@ -28,9 +24,9 @@ class LegsTrainer(Trainer):
 
     net: LegsNet
 
-    def iterate(self) -> dict[str, Any]:
-        """One iteration: a batch of sequences, one update."""
-        number, config = len(self.history), self.config
+    def _learn(self, number: int) -> dict[str, float]:
+        """From a batch of sequences, with one update."""
+        config = self.config
         rng = generator(config, FILTER, number)
         filtered = number >= config.l1_iterations
         every = DENSE if filtered else SPARSE
@@ -42,40 +38,31 @@ class LegsTrainer(Trainer):
         legs = self.net.legs(features, None, every, first, used)
         truth = velocity[:, first::every]
         loss = leg_likelihood(legs, truth, used)
-        row: dict[str, Any] = {"iteration": number}
+        row: dict[str, float] = {}
         if filtered:
             carried = carry(legs, truth, features[:, first::every, :3], used, self._dt, every, rng)
             loss = carried_likelihood(carried) + LEG_SHARE * loss
             row["nees"] = float((carried.error.detach() ** 2 / carried.variance.detach()).mean())
         norm = self._update(loss, number)
-        row |= {"loss": float(loss.detach()), "gradient": norm, "learning_rate": learning_rate(config, number)}
-        self.history.append(row)
-        return row
+        return row | {"loss": float(loss.detach()), "gradient": norm}
 
-    def validate(self) -> VelocityScore:
+    def _score(self) -> NetworkScore:
         """The error of the small filter over the validation episodes, which are as long as the shortest of them."""
-        episodes = self.source.validation
+        episodes, rng = self.source.validation, generator(self.config, FILTER, 0)
         steps = min(len(episode.features) for episode in episodes)
         features = torch.from_numpy(np.stack([episode.features[:steps] for episode in episodes]))
         velocity = torch.from_numpy(np.stack([episode.velocity[:steps] for episode in episodes]))
-        carried = self._carry(features, velocity)
-        errors = [_columns(carried.error, i) for i in range(len(episodes))]
-        log_std = [_columns(0.5 * torch.log(carried.variance), i) for i in range(len(episodes))]
-        nothing = [np.zeros_like(error) for error in errors]
-        result = score_of(list(zip(errors, log_std, strict=True)), nothing)
-        self.history[-1].update(result.as_dict("validation_"))
-        return result
+        used = torch.ones(len(features), self.net.architecture.legs).bool()
+        with torch.no_grad():
+            legs = self.net.legs(features, None, DENSE)
+            carried = carry(legs, velocity[:, ::DENSE], features[:, ::DENSE, :3], used, self._dt, DENSE, rng)
+        both = torch.stack([carried.error, 0.5 * torch.log(carried.variance)])  # (2, T, B, 3)
+        error, log_std = both.transpose(1, 2).reshape(2, -1, 3).numpy().astype(np.float64)
+        return score_of([(error, log_std)], [np.zeros_like(error)])
 
     @property
     def _dt(self) -> float:
         return 1.0 / self.source.subject.rate
-
-    def _carry(self, features: Tensor, velocity: Tensor) -> Carried:
-        with torch.no_grad():
-            legs = self.net.legs(features, None, DENSE)
-            used = torch.ones(len(features), self.net.architecture.legs).bool()
-            rate = features[:, ::DENSE, :3]
-            return carry(legs, velocity[:, ::DENSE], rate, used, self._dt, DENSE, generator(self.config, FILTER, 0))
 
 
 def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -> Tensor:
@@ -98,7 +85,7 @@ def legs_apart(features: Tensor, velocity: Tensor, share: float, rng: np.random.
     if share == 0.0:
         return features
     batch, steps = velocity.shape[:2]
-    own = split(features[..., SHARED:], -1, (-1, PER_LEG))  # (B, T, L, 12)
+    own = unflatten(features[..., SHARED:], -1, (-1, PER_LEG))  # (B, T, L, 12)
     later = rng.integers(steps, size=(batch, own.shape[2])) * (rng.random((batch, 1)) < share)
     rows = torch.from_numpy((np.arange(steps)[None, :, None] + later[:, None]) % steps)  # (B, T, L)
     moved = torch.take_along_dim(own, rows[..., None], 1)
@@ -111,10 +98,5 @@ def mirrored(features: Tensor, velocity: Tensor, rng: np.random.Generator) -> tu
     """Half of the sequences as in a mirror: a robot is the same to its left and to its right."""
     sign = torch.from_numpy(np.where(rng.random(len(features)) < 0.5, -1.0, 1.0).astype(np.float32))[:, None, None]
     flip = torch.tensor(flipped((features.shape[-1] - SHARED) // 3))
-    return torch.where(flip, sign * features, features), torch.where(
-        torch.tensor([False, True, False]), sign * velocity, velocity
-    )
-
-
-def _columns(values: Tensor, i: int) -> AnyArray:
-    return values[:, i].numpy().astype(np.float64)
+    along_y = torch.tensor([False, True, False])
+    return torch.where(flip, sign * features, features), torch.where(along_y, sign * velocity, velocity)

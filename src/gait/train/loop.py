@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 
 from gait.errors import GaitError
+from gait.io import open_log
 from gait.io.run_folder import commit
 from gait.nets.architecture import architecture_of
 from gait.nets.base import State, VelocityNet
@@ -25,7 +27,7 @@ from gait.train.data import MASK, DataSet, SequenceSource, generator
 from gait.train.episodes import normaliser, read_collection
 from gait.train.losses import loss_of
 from gait.train.recorder import Recorder
-from gait.train.validate import VelocityScore, score
+from gait.train.validate import NetworkScore, score
 
 CONFIG, CHECKPOINT, MODEL = "config.yaml", "checkpoint.safetensors", "model.safetensors"
 
@@ -73,8 +75,15 @@ class Trainer:
         self.commit = commit()
 
     def iterate(self) -> dict[str, Any]:
-        """One iteration: a batch of sequences, an update after every `truncate` steps."""
-        number, config = len(self.history), self.config
+        """One iteration, which is a new row of the history."""
+        number = len(self.history)
+        row = {"iteration": number, **self._learn(number), "learning_rate": learning_rate(self.config, number)}
+        self.history.append(row)
+        return row
+
+    def _learn(self, number: int) -> dict[str, float]:
+        """From a batch of sequences, with an update after every `truncate` steps; returns loss and gradient."""
+        config = self.config
         uncertain = number >= config.l1_iterations
         features, velocity, contact = map(torch.from_numpy, self.source.batch(number))
         keep = self._keep(number)
@@ -88,19 +97,12 @@ class Trainer:
             skip = max(config.burn_in - first, 0)
             if skip >= piece.stop - piece.start:
                 continue
-            counted = outputs._replace(
-                velocity=outputs.velocity[:, skip:],
-                log_std=None if outputs.log_std is None else outputs.log_std[:, skip:],
-                contact=None if outputs.contact is None else outputs.contact[:, skip:],
-            )
+            counted = outputs.without(skip)
             rows = slice(first + skip, piece.stop)
             loss = loss_of(counted, velocity[:, rows], contact[:, rows], config.contact_weight)
             norms.append(self._update(loss, number))
             losses.append(float(loss.detach()))
-        row = {"iteration": number, "loss": float(np.mean(losses)), "gradient": float(np.mean(norms))}
-        row["learning_rate"] = learning_rate(config, number)
-        self.history.append(row)
-        return row
+        return {"loss": float(np.mean(losses)), "gradient": float(np.mean(norms))}
 
     def _update(self, loss: torch.Tensor, number: int) -> float:
         """Take a step down the loss, with the learning rate of the iteration; returns the length of the gradient."""
@@ -114,26 +116,24 @@ class Trainer:
         self.optimiser.step()
         return norm
 
-    def validate(self) -> VelocityScore:
+    def validate(self) -> NetworkScore:
         """Run through the validation episodes and enter the result in the last row of the history."""
-        result = score(self.net, self.source.validation)
+        result = self._score()
         self.history[-1].update(result.as_dict("validation_"))
         return result
 
+    def _score(self) -> NetworkScore:
+        return score(self.net, self.source.validation)
+
     def model(self) -> Model:
         """The network as it is now, ready to be saved."""
-        subject = self.source.subject
-        results = {name: value for name, value in self.history[-1].items() if name.startswith("validation_")}
         return Model(
             architecture=self.net.architecture,
             weights=weights_of(self.net),
-            robot=subject.robot,
-            leg_names=subject.leg_names,
-            joint_names=subject.joint_names,
-            rate=subject.rate,
+            **self.source.subject._asdict(),
             training=self.config.as_dict(),
             data=tuple(self.source.data),
-            results=results,
+            results={name: value for name, value in self.history[-1].items() if name.startswith("validation_")},
             commit=self.commit,
         )
 
@@ -174,8 +174,6 @@ def open_source(config: TrainConfig, workers: int = 1) -> tuple[SequenceSource, 
 
         legs = Robot.load(config.robot).num_legs
         return Rollouts(config, architecture_of({**config.architecture, "legs": legs}), workers), legs
-    from gait.io import open_log
-
     legs = len(open_log(read_collection(config.data[0])[0][0]).leg_names)
     return DataSet(config, architecture_of({**config.architecture, "legs": legs})), legs
 
@@ -210,7 +208,7 @@ def train(
             trainer.history, trainer.commit = restored
         else:
             write_config(config, out / CONFIG)
-        with Recorder(out, trainer.history) as recorder:
+        with closing(Recorder(out, trainer.history)) as recorder:
             _loop(trainer, out / CHECKPOINT, recorder, checkpoint_seconds, on_progress)
             return _finish(trainer, out, recorder)
     finally:

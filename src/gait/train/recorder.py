@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from gait.errors import need_extra
@@ -25,20 +24,15 @@ class Recorder:
         # What a killed process logged after its last checkpoint is replaced by what comes now.
         self._writer = SummaryWriter(str(out), purge_step=len(history))
 
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Write what is left."""
         self._writer.close()
 
     def add(self, row: dict[str, Any]) -> None:
         """Log one iteration."""
         for name, value in row.items():
             if name != "iteration":
-                tag = name.replace("validation_", "validation/", 1) if "/" not in name else name
-                tag = tag if "/" in tag else f"training/{tag}"
+                tag = name.replace("validation_", "validation/", 1) if "validation_" in name else f"training/{name}"
                 self._writer.add_scalar(tag, value, row["iteration"])
 
     def draw(self) -> None:
@@ -60,9 +54,8 @@ class Recorder:
         middle.set(yscale="log", ylabel="validation error (m/s)")
         middle.legend()
         for sigma, honest in ((1, 0.683), (2, 0.954)):
-            line = bottom.plot(
-                x, [row[f"validation_within_{sigma}_sigma"] for row in validated], label=f"{sigma} sigma"
-            )
+            shares = [row[f"validation_within_{sigma}_sigma"] for row in validated]
+            line = bottom.plot(x, shares, label=f"{sigma} sigma")
             bottom.axhline(honest, color=line[0].get_color(), lw=0.8, ls=":")
         bottom.set(ylim=(0, 1), ylabel="share within", xlabel="iteration")
         bottom.legend()

@@ -5,11 +5,15 @@ from __future__ import annotations
 import multiprocessing
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 from gait._version import __version__
 from gait.log.log import Log
 from gait.nets.architecture import Architecture
+from gait.sim.collect import simulate_episode
+from gait.sim.compiled import warm_up
+from gait.sim.plan import CollectConfig
+from gait.sim.sensing import SAMPLE_DT
+from gait.sim.workers import prepare_worker
 from gait.train.config import TrainConfig
 from gait.train.data import SequenceSource, noisy_episodes, stacked
 from gait.train.episodes import Episode, Subject, episode_of
@@ -24,10 +28,6 @@ class Rollouts(SequenceSource):
 
     def __init__(self, config: TrainConfig, architecture: Architecture, workers: int = 1) -> None:
         """Start the processes, and simulate what validation and the normaliser need."""
-        from gait.sim.compiled import warm_up
-        from gait.sim.plan import CollectConfig
-        from gait.sim.sensing import SAMPLE_DT
-
         self.config, self.architecture = config, architecture
         plan = CollectConfig(
             seconds=max(config.steps * SAMPLE_DT, 0.1),
@@ -44,7 +44,7 @@ class Rollouts(SequenceSource):
         warm_up()
         # Spawned, not forked: compiled code and threads do not survive a fork.
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(max(workers, 1), mp_context=context, initializer=_prepare)
+        self._pool = ProcessPoolExecutor(max(workers, 1), mp_context=context, initializer=prepare_worker)
         self._pending: dict[int, list[Future[Log]]] = {}
         count = min(config.validation_episodes, 8)
         futures = [self._pool.submit(rollout, held[i % len(held)], i // len(held)) for i in range(count)]
@@ -74,15 +74,6 @@ class Rollouts(SequenceSource):
         return [self._pool.submit(rollout, self._plans[n % len(self._plans)], n // len(self._plans)) for n in numbers]
 
 
-def rollout(plan: Any, number: int) -> Log:
+def rollout(plan: CollectConfig, number: int) -> Log:
     """One simulated episode; falls are replaced, as in a collection."""
-    from gait.sim.collect import simulate_episode
-
     return simulate_episode(plan, number).log
-
-
-def _prepare() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it."""
-    from gait.sim.workers import prepare_worker
-
-    prepare_worker()

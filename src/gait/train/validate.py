@@ -14,7 +14,6 @@ from gait.log.log import Log
 from gait.nets.base import State, VelocityNet
 from gait.nets.build import network_of
 from gait.nets.model import Model
-from gait.rows import Row
 from gait.train.episodes import Episode
 
 CHUNK = 500
@@ -22,7 +21,7 @@ CHUNK = 500
 
 
 @dataclass(frozen=True)
-class VelocityScore:
+class NetworkScore:
     """Errors of the predicted velocity over all samples of some episodes."""
 
     rmse: Array
@@ -40,19 +39,14 @@ class VelocityScore:
         """Root mean square of the error's length, m/s."""
         return float(np.sqrt(np.square(self.rmse).sum()))
 
-    def rows(self, prefix: str = "") -> list[Row]:
-        """The figures as rows."""
-        rows = [Row(f"{prefix}velocity_rmse", self.norm, "m/s")]
-        rows += [
-            Row(f"{prefix}velocity_rmse_{axis}", float(e), "m/s") for axis, e in zip("xyz", self.rmse, strict=True)
-        ]
-        rows += [Row(f"{prefix}predicted_std_{axis}", float(s), "m/s") for axis, s in zip("xyz", self.std, strict=True)]
-        rows += [Row(f"{prefix}within_{n}_sigma", share, "-") for n, share in enumerate(self.within, start=1)]
-        return [*rows, Row(f"{prefix}nll", self.nll, "-")]
-
-    def as_dict(self, prefix: str = "") -> dict[str, float]:
+    def as_dict(self, prefix: str) -> dict[str, float]:
         """The figures by name."""
-        return {row.name: float(row.value) for row in self.rows(prefix)}
+        figures = {"velocity_rmse": self.norm}
+        figures |= {f"velocity_rmse_{axis}": float(error) for axis, error in zip("xyz", self.rmse, strict=True)}
+        figures |= {f"predicted_std_{axis}": float(std) for axis, std in zip("xyz", self.std, strict=True)}
+        figures |= {f"within_{n}_sigma": share for n, share in enumerate(self.within, start=1)}
+        figures["nll"] = self.nll
+        return {f"{prefix}{name}": value for name, value in figures.items()}
 
 
 def predict(net: VelocityNet, inputs: Sequence[AnyArray]) -> list[tuple[Array, Array]]:
@@ -72,21 +66,19 @@ def predict(net: VelocityNet, inputs: Sequence[AnyArray]) -> list[tuple[Array, A
     return [(v[: len(x)], u[: len(x)]) for v, u, x in zip(velocity, log_std, inputs, strict=True)]
 
 
-def score(net: VelocityNet, episodes: Sequence[Episode]) -> VelocityScore:
+def score(net: VelocityNet, episodes: Sequence[Episode]) -> NetworkScore:
     """Errors over whole episodes."""
-    results = predict(net, [episode.features for episode in episodes])
-    truths = [episode.velocity for episode in episodes]
-    return score_of(results, truths)
+    return score_of(predict(net, [episode.features for episode in episodes]), [e.velocity for e in episodes])
 
 
-def score_of(results: Sequence[tuple[Array, Array]], truths: Sequence[AnyArray]) -> VelocityScore:
+def score_of(results: Sequence[tuple[Array, Array]], truths: Sequence[AnyArray]) -> NetworkScore:
     """Errors of velocities and log-stds (N, 3) against true velocities (N, 3), over all samples."""
     error = np.concatenate([truth - velocity for (velocity, _), truth in zip(results, truths, strict=True)])
     log_std = np.concatenate([log_std for _, log_std in results])
     if not np.isfinite(error).all():
         raise GaitError("the network gave nan or infinity: train with a lower learning_rate or a smaller clip")
     ratio = np.abs(error) / np.exp(log_std)
-    return VelocityScore(
+    return NetworkScore(
         rmse=np.sqrt(np.square(error).mean(0)),
         within=(float((ratio <= 1.0).mean()), float((ratio <= 2.0).mean())),
         nll=float((log_std + 0.5 * np.square(ratio)).sum(1).mean()),
@@ -95,7 +87,7 @@ def score_of(results: Sequence[tuple[Array, Array]], truths: Sequence[AnyArray])
     )
 
 
-def evaluate_model(model: Model, logs: Sequence[Log]) -> VelocityScore:
+def evaluate_model(model: Model, logs: Sequence[Log]) -> NetworkScore:
     """Errors of a model over whole Logs with ground truth, each at the model's rate."""
     net = network_of(model)
     for log in logs:
