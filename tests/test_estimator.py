@@ -254,8 +254,7 @@ def test_two_estimators_in_two_threads_are_as_alone(log: Log) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_updates_leave_nothing_behind(log: Log, method: str) -> None:
     estimator = Estimator.load("go1", method, attention=True)
-    # Fresh arrays: numpy keeps a note in each array of which a buffer was ever taken, for as long as it lives.
-    rows = iter(log.rows())
+    rows = iter(list(log.rows()))
     estimator.start_as(log, "truth")
     for row in islice(rows, 100):
         estimator.update(row)

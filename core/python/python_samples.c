@@ -47,15 +47,21 @@ static int copy_field(const gait_python *python, const numpy_array *from, int by
 {
     const int32_t *wanted = by_joint ? python->order : NULL;
     if (from->type != python->array || from->nd != 1 || from->dimensions[0] != (by_joint ? python->width : count)) return 0;
-#define COPY(type) for (int i = 0; i < count; i++) to[i] = *(const type *)(from->data + (wanted ? wanted[i] : i) * from->strides[0])
-    if (from->descr == python->float64)
-        COPY(double);
-    else if (from->descr == python->float32)
-        COPY(float);
-    else if (from->descr == python->boolean)
-        COPY(unsigned char);
-    else
+#define COPY(type)                                                                                      \
+    for (int i = 0; i < count; i++) {                                                                   \
+        type value;                                                                                     \
+        memcpy(&value, from->data + (wanted ? wanted[i] : i) * from->strides[0], sizeof value);         \
+        to[i] = value;                                                                                  \
+    }
+    if (from->descr == python->float64) {
+        COPY(double)
+    } else if (from->descr == python->float32) {
+        COPY(float)
+    } else if (from->descr == python->boolean) {
+        COPY(unsigned char)
+    } else {
         return 0;
+    }
 #undef COPY
     return 1;
 }

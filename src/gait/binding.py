@@ -292,7 +292,7 @@ def _step_method() -> CMethod | None:
 
 
 def builtin_step(caller: CPython) -> Callable[..., bytearray | None]:
-    """A step as a built-in function, a fifth of the cost of a call through ctypes. None: it cannot read its arguments."""
+    """A step as a built-in function, which is cheaper than a call through ctypes. None: it cannot read what it got."""
     method = _step_method()
     if method is None:
         return lambda *_: None

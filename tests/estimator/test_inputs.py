@@ -19,6 +19,8 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
     "big endian": lambda x: x.astype(">f8"),
     "read only": lambda x: np.frombuffer(x.astype(float).tobytes()),
     "memoryview": lambda x: memoryview(x.astype(float)),
+    "unaligned": lambda x: np.frombuffer(b"x" + x.astype(float).tobytes(), offset=1),
+    "masked": lambda x: np.ma.masked_array(x),
 }
 
 
