@@ -17,8 +17,7 @@ from gait.sim.episode import EpisodeConfig, RawEpisode, Simulation, run_episode
 from gait.sim.gaits import gait_id
 from gait.sim.handled import HandledLegs
 from gait.sim.mismatch import PROFILES, sensors_of
-from gait.sim.sensing import SAMPLE_DT
-from gait.sim.sensors import sense
+from gait.sim.sensors import SAMPLE_DT, sense
 from gait.sim.store import read_index
 from gait.train.config import TrainConfig, config_of, read_config, write_config
 

@@ -9,15 +9,19 @@ from gait import GaitError, Robot
 mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
-from gait.sim.commands import Command, check_schedule, random_pushes, random_schedule  # noqa: E402
 from gait.sim.gaits import GAITS, GaitClock, find_gait  # noqa: E402
-from gait.sim.leg_kernels import Legs, leg_torque  # noqa: E402
+from gait.sim.kernels import Legs, leg_torque  # noqa: E402
 from gait.sim.mpc.controller import Controller, ControllerConfig, rigid_body  # noqa: E402
-from gait.sim.mpc.footwork import step_phases  # noqa: E402
-from gait.sim.mpc.joint_targets import swing_point, turned  # noqa: E402
+from gait.sim.mpc.footwork import step_phases, swing_point, turned  # noqa: E402
 from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, MpcWeights, assemble  # noqa: E402
 from gait.sim.mpc.walk_state import Pattern, Preview, WalkState  # noqa: E402
-from gait.sim.settings import EpisodeConfig  # noqa: E402
+from gait.sim.settings import (  # noqa: E402
+    Command,
+    EpisodeConfig,
+    check_schedule,
+    random_pushes,
+    random_schedule,
+)
 from gait.sim.world import build_model, stand_state  # noqa: E402
 
 HIPS = np.array([[0.19, -0.127, -0.28], [0.19, 0.127, -0.28], [-0.19, -0.127, -0.28], [-0.19, 0.127, -0.28]])

@@ -43,7 +43,7 @@ class SimOptions(Common, CollectConfig):
         """Check the settings, which loads the simulator."""
         with status(self.interactive, STARTING):
             super().__post_init__()
-            from gait.sim.compiled import warm_up
+            from gait.sim.collect import warm_up
 
             warm_up()
         if self.estimate and self.render is None:

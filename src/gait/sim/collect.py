@@ -20,15 +20,14 @@ from gait._version import __version__
 from gait.errors import GaitError
 from gait.log.log import Log
 from gait.robot import Robot
-from gait.sim.commands import Command, change_gait, random_schedule
-from gait.sim.compiled import warm_up
 from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, robot_of, run_episode
 from gait.sim.feedback import feedback_of
 from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
 from gait.sim.mismatch import body_of, sensors_of
 from gait.sim.plan import CollectConfig
 from gait.sim.proportions import Proportions
-from gait.sim.sensors import sense
+from gait.sim.sensors import SensorStream, sense
+from gait.sim.settings import Command, change_gait, random_schedule
 from gait.sim.store import ROBOT_DIGEST, Store, write_robot
 from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
 from gait.sim.variety import description, description_text, draw_variant, varied
@@ -140,6 +139,20 @@ def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -
     """The estimator in the loop of one episode; None feeds ground truth to the controller."""
     sensors = sensors_of(config.sensors)
     return feedback_of(config.feedback, episode_robot(episode), sensors, np.random.default_rng(seed))
+
+
+def warm_up() -> None:
+    """Compile everything the simulator needs, or read it from the cache, by simulating a few milliseconds.
+
+    A process that starts workers calls it first: they then read the cache instead of compiling all at once.
+    """
+    sensors, rng = sensors_of("exact"), np.random.default_rng(0)
+    for gait in ("trot", "airborne"):
+        raw = run_episode(EpisodeConfig(gait=gait, seconds=0.02, settle=0.6), 3)
+    sense(raw, robot_of("go1"), sensors, rng)
+    stream = SensorStream(robot_of("go1"), sensors, rng)
+    for _ in range(2):
+        stream.step(*(x[0] for x in (raw.quat_wb_wxyz, raw.vel_w, raw.omega_b, raw.q, raw.dq, raw.q_des, raw.tau)))
 
 
 class Recorded(NamedTuple):

@@ -14,15 +14,13 @@ from gait.arrays import Array, BoolArray
 from gait.errors import GaitError
 from gait.robot import Robot, robot_names
 from gait.sim.airborne import Hand
-from gait.sim.commands import check_schedule
 from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
 from gait.sim.handled import HandledLegs
-from gait.sim.leg_kernels import Legs
+from gait.sim.kernels import Legs
 from gait.sim.mpc.controller import Controller, ControllerConfig
 from gait.sim.physics import mujoco
-from gait.sim.rising import Rising
-from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
-from gait.sim.stationary import LegMotion, RandomTargets
+from gait.sim.postures import LegMotion, RandomTargets, Rising
+from gait.sim.settings import EpisodeConfig, RandomRanges, check_schedule, randomise
 from gait.sim.stepping import (  # fmt: skip
     CONTACT_FORCE,
     FORCE,

@@ -50,11 +50,11 @@ GAITS: dict[str, Gait] = {
 }
 GAIT_NAMES = tuple(GAITS)
 STATIONARY = "stationary"
-"""Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.stationary`."""
+"""Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.postures`."""
 AIRBORNE = "airborne"
 """The same for episodes in which the robot is carried; see `gait.sim.airborne`."""
 RISING = "rising"
-"""The same for episodes that lie down and get up; see `gait.sim.rising`."""
+"""The same for episodes that lie down and get up; see `gait.sim.postures`."""
 OTHERS = (STATIONARY, AIRBORNE, RISING)
 """What an episode can be about other than walking: these take no commands, and lying down is no fall."""
 

@@ -18,8 +18,7 @@ from gait.robot import Robot
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from gait.sim.commands import Command
-    from gait.sim.settings import EpisodeConfig
+    from gait.sim.settings import Command, EpisodeConfig
 
 T = TypeVar("T", bound="DataclassInstance")
 _LEG, _MASS = 0.426, 13.100448

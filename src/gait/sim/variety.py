@@ -21,7 +21,7 @@ from gait import robot as robots
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robot import Robot
-from gait.sim.leg_kernels import forward
+from gait.sim.kernels import forward
 from gait.sim.proportions import Proportions
 
 

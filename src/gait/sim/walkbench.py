@@ -10,12 +10,12 @@ import numpy as np
 
 from gait.errors import GaitError
 from gait.rows import Row
-from gait.sim.commands import Command, CommandRanges
 from gait.sim.episode import EpisodeConfig, RandomRanges, RawEpisode, Simulation, randomise, robot_of, run_episode
 from gait.sim.gaits import gait_of
 from gait.sim.mismatch import sensors_of
 from gait.sim.physics import mujoco
 from gait.sim.sensors import sense
+from gait.sim.settings import Command, CommandRanges
 from gait.sim.terrain import CIRCLE_RADIUS
 
 WALKING_GAITS = ("trot", "bound", "pace", "pronk")

@@ -18,7 +18,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Link, Robot, combined
-from gait.sim.leg_kernels import forward
+from gait.sim.kernels import forward
 from gait.sim.physics import mujoco
 from gait.sim.settings import EpisodeConfig
 from gait.sim.terrain import Surface, find_terrain

@@ -24,9 +24,9 @@ class Rollouts(SequenceSource):
 
     def __init__(self, config: TrainConfig, architecture: Architecture, workers: int = 1) -> None:
         """Start the processes, and simulate what validation and the normaliser need."""
-        from gait.sim.compiled import warm_up
+        from gait.sim.collect import warm_up
         from gait.sim.plan import CollectConfig
-        from gait.sim.sensing import SAMPLE_DT
+        from gait.sim.sensors import SAMPLE_DT
 
         self.config, self.architecture = config, architecture
         plan = CollectConfig(

@@ -9,15 +9,13 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Link, Robot, combined
-from gait.sim.commands import Command
 from gait.sim.gaits import GaitClock, gait_id, gait_of
-from gait.sim.leg_kernels import Legs
-from gait.sim.mpc.footwork import find_feet, observe
-from gait.sim.mpc.joint_targets import joint_targets
-from gait.sim.mpc.planner import HORIZON, ForcePlanner, MpcWeights
-from gait.sim.mpc.preview import look_ahead
+from gait.sim.kernels import Legs
+from gait.sim.mpc.footwork import find_feet, joint_targets, observe
+from gait.sim.mpc.planner import HORIZON, ForcePlanner, MpcWeights, look_ahead
 from gait.sim.mpc.walk_state import Pattern, Preview, Tuning, WalkReading, WalkState
 from gait.sim.proportions import Proportions
+from gait.sim.settings import Command
 
 _STILL: Array = np.zeros(3)
 

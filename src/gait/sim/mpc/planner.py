@@ -17,8 +17,8 @@ import daqp
 import numpy as np
 
 from gait.arrays import AnyArray, Array
-from gait.sim.compiled import compiled
-from gait.sim.mpc.walk_state import Preview
+from gait.sim.kernels import about_z, compiled, cross, rotate
+from gait.sim.mpc.walk_state import Pattern, Preview, WalkReading, WalkState
 from gait.sim.proportions import Proportions
 
 GRAVITY = 9.81
@@ -64,6 +64,94 @@ class Cost(NamedTuple):
 
 
 @compiled
+def look_ahead(reading: WalkReading, com_b: Array, height: float, pattern: Pattern, s: WalkState, out: Preview) -> int:
+    """Fill in the preview, with the present place of the base as origin.
+
+    Args:
+        reading: of this step.
+        com_b: centre of mass in the base frame.
+        height: wanted height of the base.
+        pattern: of the gait; the horizon is one cycle.
+        s: the controller's state, whose centre of mass is brought up to date.
+        out: written.
+
+    Returns:
+        How many legs stand in how many steps: the forces to plan.
+    """
+    phases, duty, period = pattern.phases, pattern.duty, pattern.period
+    yaw = math.atan2(s.R[1, 0], s.R[0, 0])
+    body_now(reading, com_b, yaw, s, out)
+    com_height = height + com_b[2]
+    _reference(yaw, com_height, period, s, out)
+    dt, count = period / out.share.shape[0], 0
+    for k in range(out.share.shape[0]):
+        t0, t1 = k * dt, (k + 1) * dt
+        mid = 0.5 * (t0 + t1)
+        # The body as it should move from where it is: it carries the lever arms along.
+        cx, cy = s.com_w[0] + s.vel_cmd[0] * mid, s.com_w[1] + s.vel_cmd[1] * mid
+        cz = s.ground[2] + com_height + s.slope[0] * (cx - s.ground[0]) + s.slope[1] * (cy - s.ground[1])
+        for leg in range(phases.shape[0]):
+            a, b = phases[leg] + t0 / period, phases[leg] + t1 / period
+            stood_a = math.floor(a) * duty + min(a - math.floor(a), duty)
+            stood_b = math.floor(b) * duty + min(b - math.floor(b), duty)
+            out.share[k, leg] = min((stood_b - stood_a) / (b - a), 1.0)
+            if s.stance[leg] == 0 and b < 1.0:
+                out.share[k, leg] = 0.0
+            if out.share[k, leg] >= LEAST_SHARE:
+                count += 1
+            x, y, z = _foot_then(leg, math.floor(0.5 * (a + b)), pattern, yaw, s)
+            out.arms[k, leg, 0], out.arms[k, leg, 1] = about_z(-yaw, x - cx, y - cy)
+            out.arms[k, leg, 2] = z - cz
+    return count
+
+
+@compiled
+def _foot_then(leg: int, cycle: int, pattern: Pattern, yaw: float, s: WalkState) -> tuple[float, float, float]:
+    """Where a foot stands in a cycle from now: where it is, where it is about to land, or below its hip by then."""
+    if cycle == 0 and s.stance[leg] == 1:
+        return s.feet_w[leg, 0], s.feet_w[leg, 1], s.feet_w[leg, 2]
+    if cycle <= 1 and s.stance[leg] == 0:
+        return s.target[leg, 0], s.target[leg, 1], s.target[leg, 2]
+    when = (cycle + 0.5 * pattern.duty - pattern.phases[leg]) * pattern.period
+    cos, sin = math.cos(yaw + s.following[2] * when), math.sin(yaw + s.following[2] * when)
+    x = s.com_w[0] + s.vel_cmd[0] * when + cos * s.hips[leg, 0] - sin * s.hips[leg, 1]
+    y = s.com_w[1] + s.vel_cmd[1] * when + sin * s.hips[leg, 0] + cos * s.hips[leg, 1]
+    return x, y, s.ground[2] + s.slope[0] * (x - s.ground[0]) + s.slope[1] * (y - s.ground[1])
+
+
+@compiled
+def body_now(reading: WalkReading, com_b: Array, yaw: float, s: WalkState, out: Preview) -> None:
+    """The planner's view of the body in the heading frame."""
+    arm, w, vel, x = rotate(s.R, com_b), rotate(s.R, reading.omega_b), reading.vel_w, out.state
+    s.com_w[:] = s.pos + arm
+    vx = vel[0] + w[1] * arm[2] - w[2] * arm[1]
+    vy = vel[1] + w[2] * arm[0] - w[0] * arm[2]
+    vz = vel[2] + w[0] * arm[1] - w[1] * arm[0]
+    x[0], x[1], x[2] = math.atan2(s.R[2, 1], s.R[2, 2]), -math.asin(min(max(s.R[2, 0], -1.0), 1.0)), 0.0
+    x[3], x[4], x[5] = 0.0, 0.0, s.com_w[2]
+    (x[6], x[7]), x[8] = about_z(-yaw, w[0], w[1]), w[2]
+    (x[9], x[10]), x[11] = about_z(-yaw, vx, vy), vz
+
+
+@compiled
+def _reference(yaw: float, com_height: float, period: float, s: WalkState, out: Preview) -> None:
+    """The wanted states: level with the ground, on the way from the wanted pose, at the velocity that is followed."""
+    ahead, left = about_z(-yaw, s.slope[0], s.slope[1])
+    roll, pitch = math.atan(left), -math.atan(ahead)
+    ox, oy = about_z(-yaw, s.pose[0] - s.pos[0], s.pose[1] - s.pos[1])
+    vx, vy = about_z(-yaw, s.vel_cmd[0], s.vel_cmd[1])
+    turn, yaw_rate, dt = s.pose[2] - yaw, s.following[2], period / out.reference.shape[0]
+    for k in range(out.reference.shape[0]):
+        t, x = (k + 1) * dt, out.reference[k]
+        ex, ey = s.com_w[0] + s.vel_cmd[0] * t, s.com_w[1] + s.vel_cmd[1] * t
+        x[0], x[1], x[2] = roll, pitch, turn + yaw_rate * t
+        x[3], x[4] = ox + vx * t, oy + vy * t
+        x[5] = s.ground[2] + com_height + s.slope[0] * (ex - s.ground[0]) + s.slope[1] * (ey - s.ground[1])
+        x[6], x[7], x[8] = 0.0, 0.0, yaw_rate
+        x[9], x[10], x[11] = vx, vy, s.slope[0] * s.vel_cmd[0] + s.slope[1] * s.vel_cmd[1]
+
+
+@compiled
 def assemble(dt: float, cost: Cost, view: Preview, hessian: Array, gradient: Array, index: AnyArray) -> int:
     """Cost of the forces of all standing feet, by closed-form sums over the horizon.
 
@@ -85,49 +173,32 @@ def assemble(dt: float, cost: Cost, view: Preview, hessian: Array, gradient: Arr
     for j in range(steps):
         for a in range(legs):
             if share[j, a] >= LEAST_SHARE:
-                index[count, 0] = j
-                index[count, 1] = a
+                index[count, 0], index[count, 1] = j, a
                 count += 1
     # Angular velocity that a unit force in one step brings, (count, 3, 3): I^-1 [r]x times the time it acts.
-    turn = np.empty((count, 3, 3))
-    push = np.empty(count)
+    turn, push = np.empty((count, 3, 3)), np.empty(count)
     for c in range(count):
         j, a = index[c, 0], index[c, 1]
         time = dt * share[j, a]
         push[c] = time / mass
-        x, y, z = arms[j, a, 0], arms[j, a, 1], arms[j, a, 2]
         for i in range(3):
-            i0, i1, i2 = inertia_inv[i, 0], inertia_inv[i, 1], inertia_inv[i, 2]
-            turn[c, i, 0] = time * (i1 * z - i2 * y)
-            turn[c, i, 1] = time * (i2 * x - i0 * z)
-            turn[c, i, 2] = time * (i0 * y - i1 * x)
+            turn[c, i] = time * cross(inertia_inv[i], arms[j, a])
     # Errors of the free fall against the reference, weighted.
     error = np.empty((steps, 12))
     for k in range(steps):
         t = dt * (k + 1)
-        for i in range(3):
-            error[k, i] = state[i] + t * state[6 + i] - reference[k, i]
-            error[k, 3 + i] = state[3 + i] + t * state[9 + i] - reference[k, 3 + i]
-            error[k, 6 + i] = state[6 + i] - reference[k, 6 + i]
-            error[k, 9 + i] = state[9 + i] - reference[k, 9 + i]
+        error[k, :6] = state[:6] + t * state[6:] - reference[k, :6]
+        error[k, 6:] = state[6:] - reference[k, 6:]
         error[k, 5] -= 0.5 * GRAVITY * t * t
         error[k, 11] -= GRAVITY * t
-        for i in range(12):
-            error[k, i] *= weights[i]
-    sums = np.empty((steps, steps, 6))
-    pull = np.zeros((steps, 6))
+        error[k] *= weights
+    sums, pull = np.zeros((steps, steps, 6)), np.zeros((steps, 6))
     for j in range(steps):
         for k in range(j, steps):
-            lag = dt * (k - j + 0.5)
-            for i in range(6):
-                pull[j, i] += lag * error[k, i] + error[k, 6 + i]
+            pull[j] += dt * (k - j + 0.5) * error[k, :6] + error[k, 6:]
         for m in range(j, steps):
-            for i in range(6):
-                total = 0.0
-                for k in range(m, steps):
-                    lag = dt * dt * (k - j + 0.5) * (k - m + 0.5)
-                    total += weights[i] * lag + weights[6 + i]
-                sums[j, m, i] = total
+            for k in range(m, steps):
+                sums[j, m] += weights[:6] * (dt * dt * (k - j + 0.5) * (k - m + 0.5)) + weights[6:]
     for c in range(count):
         j = index[c, 0]
         for i in range(3):
@@ -156,17 +227,14 @@ def first_forces(
     solution: Array, index: AnyArray, count: int, yaw: float, mass: float, forces: Array, acceleration: Array
 ) -> None:
     """Forces of the first step (L, 3) and the acceleration they give the body, both in the world frame."""
-    c, s = math.cos(yaw), math.sin(yaw)
-    forces[:] = 0.0
-    acceleration[0], acceleration[1], acceleration[2] = 0.0, 0.0, -GRAVITY
+    forces[:], acceleration[:], acceleration[2] = 0.0, 0.0, -GRAVITY
     for k in range(count):
         if index[k, 0] > 0:
             break
         leg = index[k, 1]
-        x, y = solution[3 * k], solution[3 * k + 1]
-        forces[leg, 0], forces[leg, 1], forces[leg, 2] = c * x - s * y, s * x + c * y, solution[3 * k + 2]
-        for i in range(3):
-            acceleration[i] += forces[leg, i] / mass
+        forces[leg, 0], forces[leg, 1] = about_z(yaw, solution[3 * k], solution[3 * k + 1])
+        forces[leg, 2] = solution[3 * k + 2]
+        acceleration += forces[leg] / mass
 
 
 @compiled

@@ -111,20 +111,14 @@ class WalkState(NamedTuple):
     @staticmethod
     def of(legs: int) -> WalkState:
         """The state of a robot that stands at the origin."""
-        three = {name: np.zeros(3) for name in ("pos", "acc", "com_w", "ground", "following", "vel_cmd", "pose")}
-        places = ("feet_b", "feet_w", "forces", "start", "anchor", "target", "grip")
-        return WalkState(
-            **three,
-            **{name: np.zeros((legs, 3)) for name in places},
-            R=np.eye(3),
-            jac=np.zeros((legs, 3, 3)),
-            stance=np.ones(legs, dtype=np.int64),
-            lifted=np.zeros(legs),
-            progress=np.zeros(legs),
-            swing_time=np.full(legs, 0.2),
-            hips=np.zeros((legs, 2)),
-            slope=np.zeros(2),
-        )
+        shapes = {
+            (3,): ("pos", "acc", "com_w", "ground", "following", "vel_cmd", "pose"),
+            (legs, 3): ("feet_b", "feet_w", "forces", "start", "anchor", "target", "grip"),
+            (legs,): ("lifted", "progress"),
+        }
+        zero = {name: np.zeros(shape) for shape, names in shapes.items() for name in names}
+        own = {"R": np.eye(3), "jac": np.zeros((legs, 3, 3)), "hips": np.zeros((legs, 2)), "slope": np.zeros(2)}
+        return WalkState(**zero, **own, stance=np.ones(legs, dtype=np.int64), swing_time=np.full(legs, 0.2))
 
 
 class Preview(NamedTuple):
