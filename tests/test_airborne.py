@@ -146,7 +146,7 @@ def test_legs_blend_into_every_manner_and_stay_within_reason() -> None:
             assert np.isfinite(target).all() and (np.abs(target - last) <= robot.torque_limit.max() / 40.0 + 1e-9).all()
             last = last + 0.3 * (np.clip(target, robot.q_lower.reshape(-1, 3), robot.q_upper.reshape(-1, 3)) - last)
             met.add(type(legs._motion).__name__)
-    assert met == {"Controller", "RandomTargets", "Reach", "Swim", "Step", "Keep"}
+    assert met == {"Controller", "RandomTargets", "Reach", "Swim", "Step", "LegMotion"}
 
 
 def pulled(quat: list[float], target: list[float], **changes: float) -> np.ndarray:

@@ -122,8 +122,8 @@ def _velocities(config: CollectConfig, options: SimOptions) -> Velocities:
     with status(options.interactive, STARTING):
         from gait.estimator import Estimator
         from gait.sim.arrows import Velocities
-        from gait.sim.collect import draw_episode, episode_feedback, episode_robot
-        from gait.sim.episode import run_episode
+        from gait.sim.collect import draw_episode, episode_feedback
+        from gait.sim.episode import episode_robot, run_episode
         from gait.sim.mismatch import sensors_of
         from gait.sim.sensors import sense
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from gait.arrays import Array, BoolArray
+from gait.arrays import Array, BoolArray, IntArray
 from gait.errors import GaitError
 from gait.robot import Robot, robot_names
+from gait.sim import stepping
 from gait.sim.airborne import Hand
 from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
 from gait.sim.handled import HandledLegs
@@ -20,26 +19,19 @@ from gait.sim.kernels import Legs
 from gait.sim.mpc.controller import Controller, ControllerConfig
 from gait.sim.physics import mujoco
 from gait.sim.postures import LegMotion, RandomTargets, Rising
-from gait.sim.settings import EpisodeConfig, RandomRanges, check_schedule, randomise
-from gait.sim.stepping import (  # fmt: skip
-    CONTACT_FORCE,
-    FORCE,
-    GAIT,
-    RECORDED,
-    WIDTH,
-    Motors,
-    Physics,
-    Q,
-    actuate,
-    feet_of_rows,
-    note_state,
-)
-from gait.sim.variety import Variant, variant_of
+from gait.sim.settings import EpisodeConfig, check_schedule
+from gait.sim.variety import variant_of
 from gait.sim.world import TIMESTEP, build_model, scaled_robot, stand_state
 
-__all__ = [
-    "EpisodeConfig", "Feedback", "RandomRanges", "RawEpisode", "Simulation", "randomise", "run_episode",
-]  # fmt: skip
+Feedback = Callable[[Array], tuple[Array, Array]]
+"""Supplies the controller's velocity (3,) in the world frame and orientation wxyz (4,) in place of ground truth.
+
+It takes the record rows since its last call, one per millisecond, the newest last; columns are the slices of
+`gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. The first row of an episode may be
+used to initialise; what sensors make of the others is up to the feedback, which must not pass ground truth on.
+"""
+_shipped = lru_cache(Robot.load)
+"""Reading the YAML takes as long as a second of simulated walking; the package's own files do not change."""
 
 
 @dataclass(frozen=True)
@@ -79,29 +71,13 @@ class RawEpisode:
     """Whether each foot truly bears on something (N, 4)."""
     command: Array
     """Commanded forward, sideways and yaw velocity (N, 3)."""
-    gait_id: npt.NDArray[np.int64]
+    gait_id: IntArray
     """Commanded gait, an index into `gait.sim.gaits.GAIT_NAMES`; -1 where none is walked (N,)."""
     fell_at: float | None
     """When the robot fell, in seconds; None if it did not."""
     config: EpisodeConfig
     """What made the episode."""
     seed: int
-
-
-class Feedback(Protocol):
-    """Supplies the controller's velocity and orientation in place of ground truth."""
-
-    def start(self, config: EpisodeConfig, row: Array) -> None:
-        """Begin an episode whose first record row is `row`; ground truth may be used to initialise."""
-
-    def __call__(self, rows: Array) -> tuple[Array, Array]:
-        """Velocity (3,) in the world frame and orientation wxyz (4,) at the last of `rows`.
-
-        Args:
-            rows: record rows since the last call, one per millisecond, the newest last; columns are the slices of
-                `gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. What sensors
-                make of the rows is up to the feedback; it must not pass ground truth on.
-        """
 
 
 class Simulation:
@@ -128,34 +104,29 @@ class Simulation:
         if config.seconds <= 0.0 or config.kp <= 0.0:
             raise GaitError("seconds and kp of an episode must be positive")
         self.config, self.seed = config, seed
-        self.robot = robot_of(config.robot, config.variant)
+        self.robot = episode_robot(config)
         leg_corners(self.robot)  # other robots do not fit the record's columns, nor the controller
         self.body = self.robot
         if config.link_scale is not None:
             self.body = scaled_robot(self.robot, np.array(config.link_scale))
         world_rng, self.rng = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
         self.model = build_model(self.body, config, world_rng)
-        self.data = mujoco.MjData(self.model)
-        self.data.qpos[:19] = stand_state(self.body)
+        self.data = d = mujoco.MjData(self.model)
+        d.qpos[:19] = stand_state(self.body)
         self._hold = 1000 // config.control_rate
         self._settle = round(config.settle * config.control_rate) * self._hold
         self._rows = self._settle + round(config.seconds * 1000) + 1
-        self.record = np.zeros((self._rows, WIDTH))
-        self.row = 0
+        self.record, self.row = np.zeros((self._rows, stepping.WIDTH)), 0
         lag, limits = config.motor_time_constant, self.robot.torque_limit
         response = 1.0 if lag <= 0.0 else 1.0 - float(np.exp(-TIMESTEP / lag))
         gains = float(config.kp), float(config.kd), float(config.motor_strength)
-        self._motors = Motors(*gains, limits, response, np.zeros_like(limits))
-        self._note = np.zeros(4)
-        self.q_des = self.robot.q_stand.reshape(-1, 3).copy()
-        self._feedback = feedback
-        self.physics: Callable[..., object] = mujoco.mj_step
-        self._fed = 0
-        self._next_command = 0
+        self._motors = stepping.Motors(*gains, limits, response, np.zeros_like(limits))
+        self._views = stepping.Physics(d.qpos, d.qvel, d.sensordata, d.ctrl)
+        self.q_des, self._note = self.robot.q_stand.reshape(-1, 3).copy(), np.zeros(4)
+        self._feedback, self._fed, self._next_command = feedback, 0, 0
         self.fell_row: int | None = None
+        self.physics: Callable[..., object] = mujoco.mj_step
         self._base_id = self.model.body(self.robot.base_link).id
-        d = self.data
-        self._views = Physics(d.qpos, d.qvel, d.sensordata, d.ctrl)
         self.controller: Controller | LegMotion
         self._hand: Hand | None = None
         settings = config.kp, config.kd, 1.0 / config.control_rate
@@ -168,10 +139,10 @@ class Simulation:
             self.physics = self._hand.step
         elif config.gait == RISING:
             self.controller = Rising(self.robot, *settings, self.rng)
-            self.data.qpos[:19] = self.controller.start(self.body)
+            d.qpos[:19] = self.controller.start(self.body)
         else:
             self.controller = Controller(self.robot, "stand", *settings, controller)
-        self.record[0, :7], self.record[0, Q] = self.data.qpos[:7], self.data.qpos[7:19]
+        self.record[0, :7], self.record[0, stepping.Q] = d.qpos[:7], d.qpos[7:19]
 
     @property
     def time(self) -> float:
@@ -194,11 +165,11 @@ class Simulation:
             self._push()
         step, q_des, note = self.physics, self.q_des, self._note
         for _ in range(min(self._hold, self._rows - 1 - row)):
-            actuate(row, views, q_des, self._motors, note, record)
+            stepping.actuate(row, views, q_des, self._motors, note, record)
             step(model, data)
             row += 1
         self.row = row
-        upright = note_state(row, views, record)
+        upright = stepping.note_state(row, views, record)
         # Lying down is part of a stationary episode, tumbling of an airborne or rising one; a walking robot has fallen.
         down = views.sensors[0] > 0.0 and self.config.gait not in OTHERS
         tipped = upright < 0.5 and self.config.gait not in (AIRBORNE, RISING)
@@ -210,8 +181,6 @@ class Simulation:
         self._follow_schedule()
         quat, vel = qpos[3:7], qvel[:3]
         if self._feedback is not None:
-            if self.row == 0:
-                self._feedback.start(self.config, self.record[0])
             vel, quat = self._feedback(self.record[self._fed : self.row + 1])
             self._fed = self.row + 1
         self.q_des = self.controller.step(qpos[7:19], qvel[6:18], quat, qvel[3:6], vel)
@@ -219,14 +188,12 @@ class Simulation:
     def _follow_schedule(self) -> None:
         """Stand for the first 0.3 s, then walk; the schedule's first entry counts before the recording starts."""
         commands = self.config.commands
-        now = self.time
         if self._next_command == 0:
             if self.row * TIMESTEP >= min(0.3, self.config.settle):
-                first = commands[0]
-                self.controller.command(replace(first, gait=first.gait or self.config.gait))
+                self.controller.command(replace(commands[0], gait=commands[0].gait or self.config.gait))
                 self._next_command = 1
             return
-        while self._next_command < len(commands) and commands[self._next_command].start <= now:
+        while self._next_command < len(commands) and commands[self._next_command].start <= self.time:
             self.controller.command(commands[self._next_command])
             self._next_command += 1
 
@@ -242,14 +209,14 @@ class Simulation:
         # The last row's forces need the dynamics of the last state.
         end = self.row
         motors = self._motors._replace(torque=self._motors.torque.copy())
-        actuate(end, self._views, self.q_des, motors, self._note, self.record)
+        stepping.actuate(end, self._views, self.q_des, motors, self._note, self.record)
         mujoco.mj_forward(self.model, self.data)
-        self.record[end, FORCE] = -self._views.sensors[1:13]
+        self.record[end, stepping.FORCE] = -self._views.sensors[1:13]
         rows = self.record[min(self._settle, end) : end + 1]
         shape = (len(rows), self.robot.num_legs, 3)
         place, velocity = np.empty(shape), np.empty(shape)
-        feet_of_rows(Legs.of(self.body), self.body.foot_radius, rows, place, velocity)
-        recorded = {name: rows[:, columns].copy() for name, columns in RECORDED.items()}
+        stepping.feet_of_rows(Legs.of(self.body), self.body.foot_radius, rows, place, velocity)
+        recorded = {name: rows[:, columns].copy() for name, columns in stepping.RECORDED.items()}
         force = recorded.pop("foot_force_w").reshape(shape)
         return RawEpisode(
             **recorded,
@@ -257,25 +224,19 @@ class Simulation:
             foot_pos_w=place,
             foot_vel_w=velocity,
             foot_force_w=force,
-            contact=np.linalg.norm(force, axis=2) > CONTACT_FORCE,
-            gait_id=rows[:, GAIT].astype(np.int64),
+            contact=np.linalg.norm(force, axis=2) > stepping.CONTACT_FORCE,
+            gait_id=rows[:, stepping.GAIT].astype(np.int64),
             fell_at=None if self.fell_row is None else max(self.fell_row - self._settle, 0) * TIMESTEP,
             config=self.config,
             seed=self.seed,
         )
 
 
-def robot_of(name_or_path: str, variant: Variant | None = None) -> Robot:
-    """The robot of an episode. Those of the package are read once and shared, so nobody may change their arrays."""
-    if variant is not None:
-        return variant_of(name_or_path, variant)
-    return _shipped(name_or_path) if name_or_path in robot_names() else Robot.load(name_or_path)
-
-
-@lru_cache
-def _shipped(name: str) -> Robot:
-    # Reading the YAML takes as long as a second of simulated walking; the package's own files do not change.
-    return Robot.load(name)
+def episode_robot(config: EpisodeConfig) -> Robot:
+    """The robot of an episode, as it is described. It may be shared, so nobody may change its arrays."""
+    if config.variant is not None:
+        return variant_of(config.robot, config.variant)
+    return _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)
 
 
 def run_episode(

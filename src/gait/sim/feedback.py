@@ -9,7 +9,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robot import Robot
-from gait.sim.episode import EpisodeConfig, Feedback
+from gait.sim.episode import Feedback
 from gait.sim.sensors import SensorConfig, SensorStream
 from gait.sim.stepping import DQ, OMEGA, POS, Q_DES, QUAT, TAU, VEL, Q
 
@@ -21,35 +21,31 @@ TRUTH = "truth"
 
 
 class SensedFeedback:
-    """Runs the sensors and an estimator beside the physics; implements `gait.sim.episode.Feedback`.
+    """Runs the sensors and an estimator beside the physics, a `gait.sim.episode.Feedback`.
 
     Ground truth initialises the estimator, while the robot stands still; from then on it has the sensors only.
     """
 
     def __init__(self, estimator: Estimator, sensors: SensorConfig, rng: np.random.Generator) -> None:
-        robot = estimator.robot
-        self._estimator = estimator
-        self._stream = SensorStream(robot, sensors, rng)
-        self._vel_w, self._quat = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
-        self._q_des, self._tau = np.zeros(robot.num_joints), np.zeros(robot.num_joints)
-
-    def start(self, config: EpisodeConfig, row: Array) -> None:
-        """Begin an episode whose first record row is `row`."""
-        self._vel_w, self._quat = row[VEL].copy(), row[QUAT].copy()
-        self._q_des, self._tau = row[Q].copy(), np.zeros_like(self._tau)
-        self._estimator.reset(quat_wb_wxyz=self._quat, vel_w=self._vel_w, pos_w=row[POS])
+        self._estimator, self._stream = estimator, SensorStream(estimator.robot, sensors, rng)
+        self._estimate: tuple[Array, Array] | None = None
 
     def __call__(self, rows: Array) -> tuple[Array, Array]:
         """Estimated velocity and orientation at the last of `rows`."""
+        if self._estimate is None:
+            first = rows[0].copy()
+            self._estimate = first[VEL], first[QUAT]
+            self._in_force = first[Q], np.zeros_like(first[TAU])
+            self._estimator.reset(quat_wb_wxyz=first[QUAT], vel_w=first[VEL], pos_w=first[POS])
         for row in rows:
             # Targets and torques of a row begin at its instant; what the drives report then is the row before's. They
             # stay views: those of the newest row are filled in after this call.
-            sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[Q], row[DQ], self._q_des, self._tau)
-            self._q_des, self._tau = row[Q_DES], row[TAU]
+            sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[Q], row[DQ], *self._in_force)
+            self._in_force = row[Q_DES], row[TAU]
             if sample is not None:
                 state = self._estimator.update(*sample)
-                self._vel_w, self._quat = state.vel_w, state.quat_wb_wxyz
-        return self._vel_w, self._quat
+                self._estimate = state.vel_w, state.quat_wb_wxyz
+        return self._estimate
 
 
 def check_feedback(name: str) -> None:

@@ -15,8 +15,8 @@ import yaml
 
 from gait.errors import GaitError
 from gait.log.imu_noise import ImuNoise
-from gait.sim.episode import EpisodeConfig
 from gait.sim.sensors import JointConfig, SensorConfig
+from gait.sim.settings import EpisodeConfig
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ import numpy.typing as npt
 from gait.errors import GaitError, need_extra
 from gait.io.atomic import atomic_path
 from gait.sim.arrows import Velocities, add_arrows, add_legend
-from gait.sim.episode import EpisodeConfig, Feedback, Simulation
+from gait.sim.episode import Feedback, Simulation
 from gait.sim.physics import mujoco
+from gait.sim.settings import EpisodeConfig
 
 Frame = npt.NDArray[np.uint8]
 BACKENDS = ("egl", "osmesa")
