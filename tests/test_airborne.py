@@ -13,11 +13,12 @@ import yaml
 from gait import GaitError, Log, Robot, lie
 from gait.sim.airborne import MAX_FORCE, MAX_TORQUE, Grasp, HandTarget, pull
 from gait.sim.collect import CollectConfig, collect, draw_episode
-from gait.sim.episode import EpisodeConfig, RawEpisode, Simulation, run_episode
+from gait.sim.episode import RawEpisode, Simulation, run_episode
 from gait.sim.gaits import gait_id
 from gait.sim.handled import HandledLegs
 from gait.sim.mismatch import PROFILES, sensors_of
 from gait.sim.sensors import SAMPLE_DT, sense
+from gait.sim.settings import EpisodeConfig
 from gait.sim.store import read_index
 from gait.train.config import TrainConfig, config_of, read_config, write_config
 

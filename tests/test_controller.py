@@ -11,7 +11,7 @@ pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
 from gait.sim.gaits import GAITS, GaitClock, find_gait  # noqa: E402
 from gait.sim.kernels import Legs, leg_torque  # noqa: E402
-from gait.sim.mpc.controller import Controller, ControllerConfig, rigid_body  # noqa: E402
+from gait.sim.mpc.controller import Controller, rigid_body  # noqa: E402
 from gait.sim.mpc.footwork import step_phases, swing_point, turned  # noqa: E402
 from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, MpcWeights, assemble  # noqa: E402
 from gait.sim.mpc.walk_state import Pattern, Preview, WalkState  # noqa: E402
@@ -119,8 +119,7 @@ def test_planned_forces_carry_the_robot_inside_the_friction_pyramid(mu: float) -
         state = np.concatenate([0.1 * rng.normal(size=3), [0, 0, 0.28], rng.normal(size=3), rng.normal(size=3)])
         reference = np.tile(np.concatenate([np.zeros(5), [0.28], np.zeros(6)]), (HORIZON, 1))
         arms = np.ascontiguousarray(np.broadcast_to(HIPS, (HORIZON, 4, 3)))
-        count = int((share > 0).sum())
-        assert planner.plan(0.04, mu, 0.0, count, Preview(share, arms, state, reference), forces, acceleration)
+        assert planner.plan(0.04, mu, 0.0, Preview(share, arms, state, reference), forces, acceleration)
         assert (forces[share[0] == 0.0] == 0.0).all()
         assert (np.abs(forces[:, :2]) <= mu * forces[:, 2:] + 1e-5).all()
         assert (forces[:, 2] <= 180.0 + 1e-5).all()
@@ -129,14 +128,15 @@ def test_planned_forces_carry_the_robot_inside_the_friction_pyramid(mu: float) -
     still = reference[0].copy()
     view = Preview(np.ones((HORIZON, 4)), arms, still, reference)
     for yaw in (0.0, np.pi / 2):
-        planner.plan(0.04, mu, yaw, 40, view, forces, acceleration)
+        planner.plan(0.04, mu, yaw, view, forces, acceleration)
         np.testing.assert_allclose(forces.sum(axis=0), [0, 0, 13.0 * GRAVITY], atol=2.0)
 
 
 def test_joint_targets_carry_the_stance_torque(go1: Robot) -> None:
     kp, kd = 40.0, 1.0
     height = -float(go1.feet(go1.q_stand)[:, 2].mean())
-    controller = Controller(go1, "stand", kp, kd, 0.004, ControllerConfig(height=height))
+    controller = Controller(go1, "stand", kp, kd, 0.004)
+    controller.height = height
     q, still = go1.q_stand, np.zeros(12)
     for _ in range(3):
         q_des = controller.step(q, still, np.array([1.0, 0, 0, 0]), np.zeros(3), np.zeros(3)).ravel()

@@ -14,9 +14,9 @@ from gait import robot as robots
 mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
-from gait.sim.episode import EpisodeConfig, RawEpisode, randomise, run_episode  # noqa: E402
+from gait.sim.episode import RawEpisode, run_episode  # noqa: E402
 from gait.sim.gaits import GAIT_NAMES, GAITS  # noqa: E402
-from gait.sim.settings import Command, Push  # noqa: E402
+from gait.sim.settings import Command, EpisodeConfig, Push, randomise  # noqa: E402
 from gait.sim.stepping import QUAT, VEL  # noqa: E402
 from gait.sim.terrain import CIRCLE_RADIUS  # noqa: E402
 from gait.sim.walkbench import WALKING_GAITS, figures, walk_config, walking_report  # noqa: E402

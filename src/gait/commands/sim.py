@@ -15,8 +15,8 @@ from gait.rows import Row
 from gait.sim.plan import CollectConfig
 
 if TYPE_CHECKING:
-    from gait.sim.arrows import Velocities
     from gait.sim.collect import CollectionProgress
+    from gait.sim.render import Velocities
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,10 @@ def _velocities(config: CollectConfig, options: SimOptions) -> Velocities:
     """The estimates of a method in the first episode, which is simulated for it; drawing repeats the same steps."""
     with status(options.interactive, STARTING):
         from gait.estimator import Estimator
-        from gait.sim.arrows import Velocities
         from gait.sim.collect import draw_episode, episode_feedback
         from gait.sim.episode import episode_robot, run_episode
         from gait.sim.mismatch import sensors_of
+        from gait.sim.render import Velocities
         from gait.sim.sensors import sense
 
         episode, seed, noise = draw_episode(config, 0)

@@ -18,8 +18,7 @@ from gait._version import __version__
 from gait.errors import GaitError, reason
 from gait.log.log import Log
 from gait.robot import Robot
-from gait.sim.episode import Feedback, RawEpisode, episode_robot, run_episode
-from gait.sim.feedback import feedback_of
+from gait.sim.episode import TRUTH, Feedback, RawEpisode, SensedFeedback, episode_robot, run_episode
 from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
 from gait.sim.mismatch import body_of, sensors_of
 from gait.sim.plan import CollectConfig
@@ -126,8 +125,13 @@ def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command
 
 def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -> Feedback | None:
     """The estimator in the loop of one episode; None feeds ground truth to the controller."""
-    sensors = sensors_of(config.sensors)
-    return feedback_of(config.feedback, episode_robot(episode), sensors, np.random.default_rng(seed))
+    if config.feedback == TRUTH:
+        return None
+    # Imported here: without an estimator in the loop its modules are not loaded.
+    from gait.estimator import Estimator
+
+    estimator = Estimator.load(episode_robot(episode), config.feedback)
+    return SensedFeedback(estimator, sensors_of(config.sensors), np.random.default_rng(seed))
 
 
 def warm_up() -> None:

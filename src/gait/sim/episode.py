@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,12 +17,17 @@ from gait.sim.airborne import Hand
 from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
 from gait.sim.handled import HandledLegs
 from gait.sim.kernels import Legs
-from gait.sim.mpc.controller import Controller, ControllerConfig
+from gait.sim.mpc.controller import Controller
 from gait.sim.physics import mujoco
 from gait.sim.postures import LegMotion, RandomTargets, Rising
+from gait.sim.sensors import SensorConfig, SensorStream
 from gait.sim.settings import EpisodeConfig, check_schedule
+from gait.sim.stepping import DQ, OMEGA, POS, Q_DES, QUAT, TAU, VEL, Q
 from gait.sim.variety import variant_of
 from gait.sim.world import TIMESTEP, build_model, scaled_robot, stand_state
+
+if TYPE_CHECKING:
+    from gait.estimator import Estimator
 
 Feedback = Callable[[Array], tuple[Array, Array]]
 """Supplies the controller's velocity (3,) in the world frame and orientation wxyz (4,) in place of ground truth.
@@ -30,6 +36,8 @@ It takes the record rows since its last call, one per millisecond, the newest la
 `gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. The first row of an episode may be
 used to initialise; what sensors make of the others is up to the feedback, which must not pass ground truth on.
 """
+TRUTH = "truth"
+"""Name of the feedback from ground truth."""
 _shipped = lru_cache(Robot.load)
 """Reading the YAML takes as long as a second of simulated walking; the package's own files do not change."""
 
@@ -89,17 +97,11 @@ class Simulation:
         row: rows recorded so far, minus one: the row of the present state.
     """
 
-    def __init__(
-        self,
-        config: EpisodeConfig,
-        seed: int,
-        feedback: Feedback | None = None,
-        controller: ControllerConfig | None = None,
-    ) -> None:
+    def __init__(self, config: EpisodeConfig, seed: int, feedback: Feedback | None = None) -> None:
         check_schedule(config.commands)
         if not 50 <= config.control_rate <= 500 or 1000 % config.control_rate:
             raise GaitError(f"control_rate {config.control_rate} must divide 1000 and lie between 50 and 500 Hz")
-        if config.feedback != "truth" and feedback is None:
+        if config.feedback != TRUTH and feedback is None:
             raise GaitError(f"feedback '{config.feedback}' is only a name here: give the estimator itself as well")
         if config.seconds <= 0.0 or config.kp <= 0.0:
             raise GaitError("seconds and kp of an episode must be positive")
@@ -141,8 +143,8 @@ class Simulation:
             self.controller = Rising(self.robot, *settings, self.rng)
             d.qpos[:19] = self.controller.start(self.body)
         else:
-            self.controller = Controller(self.robot, "stand", *settings, controller)
-        self.record[0, :7], self.record[0, stepping.Q] = d.qpos[:7], d.qpos[7:19]
+            self.controller = Controller(self.robot, "stand", *settings)
+        self.record[0, :7], self.record[0, Q] = d.qpos[:7], d.qpos[7:19]
 
     @property
     def time(self) -> float:
@@ -239,21 +241,59 @@ def episode_robot(config: EpisodeConfig) -> Robot:
     return _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)
 
 
-def run_episode(
-    config: EpisodeConfig,
-    seed: int,
-    feedback: Feedback | None = None,
-    controller: ControllerConfig | None = None,
-) -> RawEpisode:
+def run_episode(config: EpisodeConfig, seed: int, feedback: Feedback | None = None) -> RawEpisode:
     """Run one episode from start to end, or to the fall. The same arguments give the same bytes.
 
     Args:
         config: what happens.
         seed: draws the terrain's details, the targets of stationary episodes and the actions of airborne ones.
         feedback: estimator in the loop; None feeds ground truth to the controller.
-        controller: settings of the walking controller other than the usual.
     """
-    simulation = Simulation(config, seed, feedback, controller)
+    simulation = Simulation(config, seed, feedback)
     while not simulation.done:
         simulation.step()
     return simulation.episode()
+
+
+class SensedFeedback:
+    """Runs the sensors and an estimator beside the physics, a `Feedback`.
+
+    Ground truth initialises the estimator, while the robot stands still; from then on it has the sensors only.
+    """
+
+    def __init__(self, estimator: Estimator, sensors: SensorConfig, rng: np.random.Generator) -> None:
+        self._estimator, self._stream = estimator, SensorStream(estimator.robot, sensors, rng)
+        self._estimate: tuple[Array, Array] | None = None
+
+    def __call__(self, rows: Array) -> tuple[Array, Array]:
+        """Estimated velocity and orientation at the last of `rows`."""
+        if self._estimate is None:
+            first = rows[0].copy()
+            self._estimate = first[VEL], first[QUAT]
+            self._in_force = first[Q], np.zeros_like(first[TAU])
+            self._estimator.reset(quat_wb_wxyz=first[QUAT], vel_w=first[VEL], pos_w=first[POS])
+        for row in rows:
+            # Targets and torques of a row begin at its instant; what the drives report then is the row before's. They
+            # stay views: those of the newest row are filled in after this call.
+            sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[Q], row[DQ], *self._in_force)
+            self._in_force = row[Q_DES], row[TAU]
+            if sample is not None:
+                state = self._estimator.update(*sample)
+                self._estimate = state.vel_w, state.quat_wb_wxyz
+        return self._estimate
+
+
+def check_feedback(name: str) -> None:
+    """Raise a GaitError unless this names a feedback: `truth`, a method, or a model."""
+    if name == TRUTH:
+        return
+    # Imported here: without an estimator in the loop its modules are not loaded.
+    from gait.estimator import METHODS
+    from gait.nets.model import load_model
+
+    if name not in METHODS:
+        try:
+            load_model(name)
+        except GaitError as error:
+            choices = ", ".join((TRUTH, *METHODS))
+            raise GaitError(f"unknown feedback '{name}': choose one of {choices} or a model file ({error})") from None

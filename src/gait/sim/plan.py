@@ -44,7 +44,7 @@ class CollectConfig:
 
     def __post_init__(self) -> None:
         try:
-            from gait.sim.feedback import check_feedback
+            from gait.sim.episode import check_feedback
             from gait.sim.gaits import GAIT_NAMES, OTHERS, TRANSITIONS
             from gait.sim.mismatch import PROFILES
             from gait.sim.terrain import TERRAIN_NAMES

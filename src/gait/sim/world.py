@@ -53,8 +53,11 @@ def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
     return CONTACT_TIME / (ratio * float(np.sqrt(stiffness))), ratio
 
 
-def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator) -> Any:
-    """The world of an episode as an MjSpec: terrain, robot, motors and the contact sensors of feet and body."""
+def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
+    """The compiled MuJoCo model: terrain, robot, motors and the contact sensors of feet and body.
+
+    Random terrains draw from `rng`.
+    """
     terrain = find_terrain(config.terrain)
     spec = mujoco.MjSpec.from_file(str(Path(__file__).with_name("world.xml")))
     spec.modelname = robot.name
@@ -69,13 +72,8 @@ def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator) ->
     solref = contact_solref(config.restitution, config.contact_stiffness)
     # The robot comes first, so that its coordinates lead the state whatever lies around.
     _add_robot(spec, robot, config)
-    terrain.build(spec, Surface(friction, config.slippery_friction, solref), rng)
-    return spec
-
-
-def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
-    """The compiled MuJoCo model. Random terrains draw from `rng`."""
-    return build_spec(robot, config, rng or np.random.default_rng(0)).compile()
+    terrain.build(spec, Surface(friction, config.slippery_friction, solref), rng or np.random.default_rng(0))
+    return spec.compile()
 
 
 def stand_state(robot: Robot, height: float = 0.0) -> Array:
@@ -126,12 +124,8 @@ def _add_robot(spec: Any, robot: Robot, config: EpisodeConfig) -> None:
             _joint(spec, body, robot, config, 3 * i + k)
             _link_shape(body, robot, part, robot.offsets[i, k + 1])
             parent = body
-        foot = {
-            "type": mujoco.mjtGeom.mjGEOM_SPHERE,
-            "size": [robot.foot_radius, 0, 0],
-            "pos": list(robot.offsets[i, 3]),
-        }
-        _shape(parent, name=f"{leg}_foot", **foot, rgba=[0.1, 0.1, 0.1, 1])
+        sphere = {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": [robot.foot_radius, 0, 0], "rgba": [0.1, 0.1, 0.1, 1]}
+        _shape(parent, name=f"{leg}_foot", pos=list(robot.offsets[i, 3]), **sphere)
         _contact_sensor(spec, f"{leg}_force", f"{leg}_foot", mujoco.mjtConDataField.mjCONDATA_FORCE)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,15 +55,12 @@ class ControllerConfig:
     grip: float = 0.35
     """How firmly a standing foot holds on to its place against slipping, in N m s/rad: that place drifts after the foot
     within `grip / kp` seconds, so stiff and weak drives brake a slip alike."""
-    weights: MpcWeights = field(default_factory=MpcWeights)
-    """What the force planner minimises."""
 
     def fitted(self, to: Proportions) -> ControllerConfig:
         """The settings that make a robot of other proportions walk alike."""
         lengths = {"height": "length", "leash": "length", "slip_speed": "time", "foot_gain": "time"}
         gains = {"swing_kp": "stiffness", "swing_kd": "damping", "grip": "damping"}
-        fitted = to.fit(self, **lengths, **gains, max_force="mass", yaw_acceleration="/length")
-        return replace(fitted, weights=self.weights.fitted(to))
+        return to.fit(self, **lengths, **gains, max_force="mass", yaw_acceleration="/length")
 
 
 def rigid_body(robot: Robot, q: Array) -> Link:
@@ -88,31 +85,24 @@ class Controller:
     the gait that is walked or changed to, as episodes record it.
     """
 
-    def __init__(
-        self, robot: Robot, gait_name: str, kp: float, kd: float, period: float, config: ControllerConfig | None = None
-    ) -> None:
-        self.config = (config or ControllerConfig()).fitted(Proportions.of(robot))
-        self.robot = robot
-        gait = gait_of(gait_name, robot)
-        self.clock = GaitClock(gait)
-        self.gait_id = gait_id(gait_name)
-        self.period = period
-        c, legs = self.config, robot.num_legs
-        body = rigid_body(robot, robot.q_stand)
-        self._com_b, self.planner = body.com, ForcePlanner(robot.mass, body.inertia, c.weights, c.max_force)
+    def __init__(self, robot: Robot, gait_name: str, kp: float, kd: float, period: float) -> None:
+        size, legs, body = Proportions.of(robot), robot.num_legs, rigid_body(robot, robot.q_stand)
+        self.robot, self.period, self.config = robot, period, ControllerConfig().fitted(size)
+        c, gait = self.config, gait_of(gait_name, robot)
+        self.clock, self.gait_id = GaitClock(gait), gait_id(gait_name)
+        weights = MpcWeights().fitted(size)
+        self._com_b, self.planner = body.com, ForcePlanner(robot.mass, body.inertia, weights, c.max_force)
         self._legs, self.state, self._view = Legs.of(robot), WalkState.of(legs), Preview.of(HORIZON, legs)
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
         self._under_hips: Array = (robot.offsets[:, 0] + robot.offsets[:, 1])[:, :2]
         self._place_hips()
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
         trust = min(1.0, 0.004 / period)
+        own = ("foot_gain", "acceleration", "yaw_acceleration", "leash")
         self._tuning = Tuning(
+            **{name: getattr(c, name) for name in own},
             dt=period,
             ground_rate=min(1.0, period / 0.15),
-            foot_gain=c.foot_gain,
-            acceleration=c.acceleration,
-            yaw_acceleration=c.yaw_acceleration,
-            leash=c.leash,
             kp=float(kp),
             kd=float(kd),
             extra_kp=max(c.swing_kp - kp, 0.0) * trust,
@@ -158,9 +148,9 @@ class Controller:
         pattern = Pattern(clock.phases, clock.duty, clock.period)
         self._trust_ground(observe(self._legs, reading, self._tuning, pattern, wanted, state))
         if self._count % self._plan_every == 0:
-            count = look_ahead(reading, self._com_b, self.height, pattern, state, self._view)
+            look_ahead(reading, self._com_b, self.height, pattern, state, self._view)
             yaw, dt = math.atan2(state.R[1, 0], state.R[0, 0]), clock.period / HORIZON
-            self.planner.plan(dt, self.friction, yaw, count, self._view, state.forces, state.acc)
+            self.planner.plan(dt, self.friction, yaw, self._view, state.forces, state.acc)
         self._count += 1
         joint_targets(self._legs, reading, self._tuning, self.step_height, state, self.q_des)
         return self.q_des

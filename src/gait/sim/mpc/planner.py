@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import daqp
@@ -64,7 +65,7 @@ class Cost(NamedTuple):
 
 
 @compiled
-def look_ahead(reading: WalkReading, com_b: Array, height: float, pattern: Pattern, s: WalkState, out: Preview) -> int:
+def look_ahead(reading: WalkReading, com_b: Array, height: float, pattern: Pattern, s: WalkState, out: Preview) -> None:
     """Fill in the preview, with the present place of the base as origin.
 
     Args:
@@ -74,16 +75,13 @@ def look_ahead(reading: WalkReading, com_b: Array, height: float, pattern: Patte
         pattern: of the gait; the horizon is one cycle.
         s: the controller's state, whose centre of mass is brought up to date.
         out: written.
-
-    Returns:
-        How many legs stand in how many steps: the forces to plan.
     """
     phases, duty, period = pattern.phases, pattern.duty, pattern.period
     yaw = math.atan2(s.R[1, 0], s.R[0, 0])
     body_now(reading, com_b, yaw, s, out)
     com_height = height + com_b[2]
     _reference(yaw, com_height, period, s, out)
-    dt, count = period / out.share.shape[0], 0
+    dt = period / out.share.shape[0]
     for k in range(out.share.shape[0]):
         t0, t1 = k * dt, (k + 1) * dt
         mid = 0.5 * (t0 + t1)
@@ -97,12 +95,9 @@ def look_ahead(reading: WalkReading, com_b: Array, height: float, pattern: Patte
             out.share[k, leg] = min((stood_b - stood_a) / (b - a), 1.0)
             if s.stance[leg] == 0 and b < 1.0:
                 out.share[k, leg] = 0.0
-            if out.share[k, leg] >= LEAST_SHARE:
-                count += 1
             x, y, z = _foot_then(leg, math.floor(0.5 * (a + b)), pattern, yaw, s)
             out.arms[k, leg, 0], out.arms[k, leg, 1] = about_z(-yaw, x - cx, y - cy)
             out.arms[k, leg, 2] = z - cz
-    return count
 
 
 @compiled
@@ -237,11 +232,21 @@ def first_forces(
         acceleration += forces[leg] / mass
 
 
-@compiled
-def set_friction(matrix: Array, mu: float) -> None:
-    """Write `mu` into the rows of the friction pyramids: f - mu fz <= 0 and f + mu fz >= 0 in turn."""
-    for row in range(matrix.shape[0]):
-        matrix[row, 3 * (row // 4) + 2] = -mu if row % 2 == 0 else mu
+@lru_cache
+def limits(count: int, max_force: float) -> tuple[Array, Array, Array, Array, AnyArray]:
+    """Bounds on every force, then |fx| <= mu fz and |fy| <= mu fz as two rows each, of the matrix `level` + mu `cone`.
+
+    Returns:
+        `level`, `cone`, upper limits, lower limits and what the solver calls their sense.
+    """
+    rows = np.arange(4 * count)
+    level, cone = np.zeros((2, 4 * count, 3 * count))
+    level[rows, 3 * (rows // 4) + rows % 4 // 2] = 1.0
+    cone[rows, 3 * (rows // 4) + 2] = np.where(rows % 2 == 0, -1.0, 1.0)
+    upper, lower = np.full(7 * count, 1e30), np.full(7 * count, -1e30)
+    upper[2 : 3 * count : 3], lower[2 : 3 * count : 3] = max_force, 0.0
+    upper[3 * count :: 2] = lower[3 * count + 1 :: 2] = 0.0
+    return level, cone, upper, lower, np.zeros(7 * count, dtype=np.int32)
 
 
 class ForcePlanner:
@@ -255,19 +260,14 @@ class ForcePlanner:
         most = HORIZON * 4
         self._hessian, self._gradient = np.empty((3 * most) ** 2), np.empty(3 * most)
         self._index = np.empty((most, 2), dtype=np.int64)
-        self._limits: dict[int, tuple[Array, Array, Array, AnyArray]] = {}
-        self.failures = 0
 
-    def plan(
-        self, dt: float, mu: float, yaw: float, count: int, view: Preview, forces: Array, acceleration: Array
-    ) -> bool:
+    def plan(self, dt: float, mu: float, yaw: float, view: Preview, forces: Array, acceleration: Array) -> bool:
         """Plan in the heading frame; write the forces of the first step and their effect in the world frame.
 
         Args:
             dt: length of a step.
             mu: friction to count on.
             yaw: heading.
-            count: how many forces there are to plan.
             view: the body and the horizon.
             forces: output (L, 3); unchanged if the solver fails.
             acceleration: output (3,), of the body under these forces.
@@ -275,29 +275,14 @@ class ForcePlanner:
         Returns:
             Whether the program was solved.
         """
-        n = 3 * count
-        solution = self._gradient[:0]
+        count = int(np.count_nonzero(view.share >= LEAST_SHARE))
+        n, solution = 3 * count, self._gradient[:0]
         if count > 0:
             hessian, gradient = self._hessian[: n * n].reshape(n, n), self._gradient[:n]
             assemble(dt, self._cost, view, hessian, gradient, self._index)
-            matrix, upper, lower, sense = self._constraints(count)
-            set_friction(matrix, mu)
-            solution, _, flag, _ = daqp.solve(hessian, gradient, matrix, upper, lower, sense)
+            level, cone, upper, lower, sense = limits(count, self._max_force)
+            solution, _, flag, _ = daqp.solve(hessian, gradient, level + mu * cone, upper, lower, sense)
             if flag != 1:
-                self.failures += 1
                 return False
         first_forces(solution, self._index, count, yaw, self._cost.mass, forces, acceleration)
         return True
-
-    def _constraints(self, count: int) -> tuple[Array, Array, Array, AnyArray]:
-        """Bounds on every force, then |fx| <= mu fz and |fy| <= mu fz as two rows each; mu is set at every call."""
-        if count not in self._limits:
-            matrix = np.zeros((4 * count, 3 * count))
-            upper = np.full(7 * count, 1e30)
-            lower = np.full(7 * count, -1e30)
-            upper[2 : 3 * count : 3], lower[2 : 3 * count : 3] = self._max_force, 0.0
-            for row in range(4 * count):
-                matrix[row, 3 * (row // 4) + (row % 4) // 2] = 1.0
-                (upper if row % 2 == 0 else lower)[3 * count + row] = 0.0
-            self._limits[count] = (matrix, upper, lower, np.zeros(7 * count, dtype=np.int32))
-        return self._limits[count]
