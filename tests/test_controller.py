@@ -13,8 +13,9 @@ from gait.sim.gaits import GAITS, GaitClock, find_gait  # noqa: E402
 from gait.sim.kernels import Legs, leg_torque  # noqa: E402
 from gait.sim.mpc.controller import Controller, rigid_body  # noqa: E402
 from gait.sim.mpc.footwork import step_phases, swing_point, turned  # noqa: E402
-from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, MpcWeights, assemble  # noqa: E402
+from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, assemble  # noqa: E402
 from gait.sim.mpc.walk_state import Pattern, Preview, WalkState  # noqa: E402
+from gait.sim.proportions import Proportions  # noqa: E402
 from gait.sim.settings import (  # noqa: E402
     Command,
     EpisodeConfig,
@@ -110,7 +111,7 @@ def test_assembled_cost_is_that_of_the_rolled_out_body() -> None:
 
 @pytest.mark.parametrize("mu", [0.1, 0.5])
 def test_planned_forces_carry_the_robot_inside_the_friction_pyramid(mu: float) -> None:
-    planner = ForcePlanner(13.0, np.diag([0.1, 0.25, 0.28]), MpcWeights(), 180.0)
+    planner = ForcePlanner(Cost.of(13.0, np.diag([0.1, 0.25, 0.28]), Proportions()), 180.0)
     rng = np.random.default_rng(2)
     forces, acceleration = np.zeros((4, 3)), np.zeros(3)
     for trial in range(30):

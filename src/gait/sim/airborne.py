@@ -11,7 +11,7 @@ actions, drawn at random; `gait.sim.handled` moves the legs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,7 +144,6 @@ class Hand:
         self._target = HandTarget(*(np.zeros(size) for size in (3, 3, 3, 1, 1)))
         self._wrench: Array = data.xfrc_applied[self._base]
         self._holds = False
-        self._geom = np.zeros(1, dtype=np.int32)
         self._sequence = self._actions()
 
     def plan(self) -> None:
@@ -204,21 +203,14 @@ class Hand:
         height, fast = self.rng.uniform(0.05, 0.4), self.rng.uniform(0.5, 1.5)
         self._sway[0] *= self.rng.random()
         self._aim(1.2, self.rng.uniform(0.0, 0.3), 1.0)
-        for _ in self._steps(1.0):
-            self._rise(height, fast)
-            yield
-            if abs(self._above() - self._standing - height) < 0.05:
-                break
+        yield from self._until(1.0, lambda: abs(self._above() - self._standing - height) < 0.05, (height, fast))
 
     def _put(self) -> Iterator[None]:
         """Lower the robot until its feet or its body bear it, and let go slowly."""
         self._aim(0.0, 0.05, 0.3)
         self._sway[0] = 0.0
         self._goal[2] = -self.rng.uniform(0.25, 0.8)
-        for _ in self._steps(5.0):
-            yield
-            if self._load() > 0.4 * self._mass * GRAVITY or self._data.sensordata[0] > 0.0:
-                break
+        yield from self._until(5.0, lambda: self._bears(0.4 * self._mass * GRAVITY))
         self._land()
         self._grasp = self._grasp._replace(grip=0.0, grip_rate=1.0 / self.rng.uniform(0.1, 0.4))
         while self._target.grip[0] > 0.0:
@@ -235,10 +227,7 @@ class Hand:
         self._grasp = self._grasp._replace(damping=15.0, leash=0.0, eagerness=100.0)
         # The higher it is, the less it may rise: it has to come down on its feet.
         self._goal[2] = self.rng.uniform(*((0.3, 2.6) if self._above() < self._standing + 0.15 else (-0.5, 1.3)))
-        for _ in self._steps(0.4):
-            yield
-            if np.abs(self._goal[:3] - self._data.qvel[:3]).max() < 0.15:
-                break
+        yield from self._until(0.4, lambda: np.abs(self._goal[:3] - self._data.qvel[:3]).max() < 0.15)
 
     def _fly(self) -> Iterator[None]:
         """Let go at once, and wait for the ground or for a moment."""
@@ -246,17 +235,13 @@ class Hand:
         self._legs.airborne = True
         if self.rng.random() < 0.4:
             self._legs.choose(BRACE)
-        for _ in self._steps(self.rng.uniform(0.15, 2.0)):
-            yield
-            if self._load() > 0.0 or self._data.sensordata[0] > 0.0:
-                self._land()
-                break
+        if (yield from self._until(self.rng.uniform(0.15, 2.0), lambda: self._bears(0.0))):
+            self._land()
 
     def _leave(self, seconds: float) -> Iterator[None]:
         """Leave the robot alone, but for a push at times; one that lies on its side or back is soon taken up again."""
         rng = self.rng
-        if self._holds:
-            self._let_go()
+        self._let_go()
         pushed, duration = rng.uniform(0.0, 2.0 * seconds), rng.uniform(0.05, 0.3)
         angle, impulse = rng.uniform(-math.pi, math.pi), rng.uniform(1.0, 8.0)
         force, lying = self._size.mass * impulse / duration, 0.0
@@ -273,6 +258,18 @@ class Hand:
         """Time passed, once a control step."""
         for i in range(max(round(seconds / self._period), 1)):
             yield i * self._period
+
+    def _until(
+        self, seconds: float, done: Callable[[], bool], rise: tuple[float, float] | None = None
+    ) -> Generator[None, None, bool]:
+        """Wait until something is done, which is returned, or for some time; aim for a height meanwhile."""
+        for _ in self._steps(seconds):
+            if rise is not None:
+                self._rise(*rise)
+            yield
+            if done():
+                return True
+        return False
 
     def _take(self, ramp: float) -> None:
         """Take hold of the robot where it is and as it moves."""
@@ -328,22 +325,22 @@ class Hand:
         """Cosine of the tilt."""
         return float(self._data.xmat[self._base, 8])
 
-    def _load(self) -> float:
-        """Newtons on all feet."""
+    def _bears(self, least: float) -> bool:
+        """Whether there are more newtons than that on all feet, or the body touches anything."""
         forces = self._data.sensordata[1:13].reshape(4, 3)
-        return float(np.sqrt((forces**2).sum(axis=1)).sum())
+        return bool(np.sqrt((forces**2).sum(axis=1)).sum() > least or self._data.sensordata[0] > 0.0)
 
     def _above(self) -> float:
         """Height of the base over what lies below it, m."""
         model, start, down = self._model, self._data.qpos[:3].copy(), np.array([0.0, 0.0, -1.0])
-        gone, exclude = 0.0, self._base
+        gone, exclude, geom = 0.0, self._base, np.zeros(1, dtype=np.int32)
         # Its own legs may be in the way: look on below them.
         for _ in range(8):
-            seen = mujoco.mj_ray(model, self._data, start, down, None, True, exclude, self._geom)
+            seen = mujoco.mj_ray(model, self._data, start, down, None, True, exclude, geom)
             if seen < 0.0:
                 return float(self._data.qpos[2])
             gone += seen
-            exclude = int(model.geom_bodyid[self._geom[0]])
+            exclude = int(model.geom_bodyid[geom[0]])
             if model.body_rootid[exclude] != self._base:
                 break
             start[2] -= seen

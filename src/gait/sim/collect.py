@@ -75,15 +75,8 @@ def draw_episode(
     if config.random_robots:
         name = f"{Robot.load(config.robot).name}-{config.seed}-{number}"
         variant = draw_variant(np.random.default_rng(body), name)
-    base = EpisodeConfig(
-        robot=config.robot,
-        variant=variant,
-        gait=gait,
-        terrain=config.terrain,
-        seconds=config.seconds,
-        feedback=config.feedback,
-        stop_at_fall=not config.keep_falls,
-    )
+    same = {name: getattr(config, name) for name in ("robot", "terrain", "seconds", "feedback")}
+    base = EpisodeConfig(**same, variant=variant, gait=gait, stop_at_fall=not config.keep_falls)
     episode = base if config.nominal else randomise(rng, base)
     episode = replace(episode, commands=_commands(rng, episode))
     if later:
@@ -211,12 +204,6 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
     return row, done.simulated
 
 
-def robot_digest(name_or_path: str) -> str:
-    """SHA-256 of the contents of a robot's YAML file, without comments and layout."""
-    # The order of the legs counts, so keys stay as they are.
-    return sha256(json.dumps(description(name_or_path), default=str).encode())
-
-
 def collect(
     config: CollectConfig,
     out: str | Path,
@@ -241,7 +228,9 @@ def collect(
         raise GaitError(f"workers must be 1 or more, got {workers}")
     # A robot that cannot walk must be known before anything is written.
     leg_corners(Robot.load(config.robot))
-    store = Store(Path(out), {"version": __version__, **config.as_dict(), ROBOT_DIGEST: robot_digest(config.robot)})
+    # Without comments and layout; the order of the legs counts, so keys stay as they are.
+    digest = sha256(json.dumps(description(config.robot), default=str).encode())
+    store = Store(Path(out), {"version": __version__, **config.as_dict(), ROBOT_DIGEST: digest})
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
 

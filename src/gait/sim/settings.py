@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -190,60 +190,44 @@ class EpisodeConfig:
     """End the episode at the moment of a fall."""
 
 
-@dataclass(frozen=True)
-class RandomRanges:
-    """What `randomise` draws from, uniformly."""
-
-    restitution: tuple[float, float] = (0.1, 0.3)
-    contact_stiffness: tuple[float, float] = (0.7, 1.4)
-    payload_mass: tuple[float, float] = (0.0, 1.5)
-    payload_offset: tuple[float, float] = (-0.06, 0.06)
-    """Position of the payload from the middle of the base along x; a third of it along y."""
-    com_shift: tuple[float, float] = (-0.015, 0.015)
-    motor_strength: tuple[float, float] = (0.9, 1.1)
-    joint_friction: tuple[float, float] = (0.5, 1.5)
-    joint_damping: tuple[float, float] = (0.5, 2.0)
-    kp: tuple[float, float] = (20.0, 100.0)
-    """Drawn evenly in the logarithm."""
-    damping_ratio: tuple[float, float] = (0.10, 0.20)
-    """kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1."""
-    control_rates: tuple[int, ...] = (50, 100, 200, 250, 500)
-    commands: CommandRanges = field(default_factory=CommandRanges)
-    push_every: float = 6.0
-    """Mean seconds between pushes; 0 is none."""
-    push_impulse: tuple[float, float] = (1.0, 5.0)
-    """Newton seconds."""
-
-
-def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRanges | None = None) -> EpisodeConfig:
+def randomise(
+    rng: np.random.Generator, base: EpisodeConfig, commands: CommandRanges | None = None, pushed: bool = True
+) -> EpisodeConfig:
     """A copy of `base` with its physics, gains, commands and pushes drawn at random.
 
     Robot, gait, terrain, length, feedback and the benchmark's own differences (links, motor lag) stay as they are. A
     friction that `base` gives stays too; otherwise it comes from the terrain's range.
+
+    Args:
+        rng: source of randomness.
+        base: what stays.
+        commands: what commands are drawn from.
+        pushed: whether there are pushes, of 1 to 5 N s every 6 s.
     """
-    ranges = ranges or RandomRanges()
     friction = rng.uniform(*find_terrain(base.terrain).friction_range)
     still = base.gait in OTHERS
     frequency = 0.0 if still else 1.0 / find_gait(base.gait).period
-    kp = float(np.exp(rng.uniform(*np.log(ranges.kp))))
-    along = rng.uniform(*ranges.payload_offset)
+    # Evenly in the logarithm.
+    kp = float(np.exp(rng.uniform(*np.log((20.0, 100.0)))))
+    along = rng.uniform(-0.06, 0.06)
     return replace(
         base,
         friction=friction if base.friction is None else base.friction,
-        restitution=rng.uniform(*ranges.restitution),
-        contact_stiffness=rng.uniform(*ranges.contact_stiffness),
-        payload_mass=rng.uniform(*ranges.payload_mass),
-        payload_position=(along, rng.uniform(*ranges.payload_offset) / 3.0, base.payload_position[2]),
-        com_shift=(rng.uniform(*ranges.com_shift), rng.uniform(*ranges.com_shift) / 2.0, 0.0),
-        motor_strength=rng.uniform(*ranges.motor_strength),
-        joint_friction=rng.uniform(*ranges.joint_friction),
-        joint_damping=rng.uniform(*ranges.joint_damping),
+        restitution=rng.uniform(0.1, 0.3),
+        contact_stiffness=rng.uniform(0.7, 1.4),
+        payload_mass=rng.uniform(0.0, 1.5),
+        payload_position=(along, rng.uniform(-0.06, 0.06) / 3.0, base.payload_position[2]),
+        com_shift=(rng.uniform(-0.015, 0.015), rng.uniform(-0.015, 0.015) / 2.0, 0.0),
+        motor_strength=rng.uniform(0.9, 1.1),
+        joint_friction=rng.uniform(0.5, 1.5),
+        joint_damping=rng.uniform(0.5, 2.0),
         kp=kp,
-        kd=float(np.sqrt(kp)) * rng.uniform(*ranges.damping_ratio),
-        control_rate=int(rng.choice(ranges.control_rates)),
-        commands=base.commands if still else random_schedule(rng, base.seconds, frequency, ranges.commands),
+        # kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1.
+        kd=float(np.sqrt(kp)) * rng.uniform(0.10, 0.20),
+        control_rate=int(rng.choice((50, 100, 200, 250, 500))),
+        commands=base.commands if still else random_schedule(rng, base.seconds, frequency, commands),
         # Nothing steps out to catch a robot that only follows joint targets; the hand pushes by itself.
-        pushes=()
-        if still and base.gait != RISING
-        else random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
+        pushes=random_pushes(rng, base.seconds, 6.0, (1.0, 5.0))
+        if pushed and (not still or base.gait == RISING)
+        else (),
     )

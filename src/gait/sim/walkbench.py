@@ -14,7 +14,7 @@ from gait.sim.gaits import gait_of
 from gait.sim.mismatch import sensors_of
 from gait.sim.physics import mujoco
 from gait.sim.sensors import sense
-from gait.sim.settings import Command, CommandRanges, EpisodeConfig, RandomRanges, randomise
+from gait.sim.settings import Command, CommandRanges, EpisodeConfig, randomise
 from gait.sim.terrain import CIRCLE_RADIUS
 
 WALKING_GAITS = ("trot", "bound", "pace", "pronk")
@@ -54,9 +54,8 @@ def walk_config(gait: str, seed: int, seconds: float, terrain: str = "flat") -> 
     """
     # Slips come with changes of speed: on slippery ground commands change as often as in training.
     free = CommandRanges(still_share=0.0) if terrain == "slippery" else _FREE
-    ranges = RandomRanges(commands=free if gait == "trot" else _STRAIGHT, push_every=0.0)
-    rng = np.random.default_rng([seed, 20])
-    config = randomise(rng, EpisodeConfig(gait=gait, terrain=terrain, seconds=seconds), ranges)
+    ranges, rng = free if gait == "trot" else _STRAIGHT, np.random.default_rng([seed, 20])
+    config = randomise(rng, EpisodeConfig(gait=gait, terrain=terrain, seconds=seconds), ranges, pushed=False)
     if terrain == "circular":
         speed = rng.uniform(0.3, 0.6)
         config = replace(config, commands=(Command(vx=speed, yaw_rate=speed / CIRCLE_RADIUS),))

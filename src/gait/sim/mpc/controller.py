@@ -12,7 +12,7 @@ from gait.robot import Link, Robot, combined
 from gait.sim.gaits import GaitClock, gait_id, gait_of
 from gait.sim.kernels import Legs
 from gait.sim.mpc.footwork import find_feet, joint_targets, observe
-from gait.sim.mpc.planner import HORIZON, ForcePlanner, MpcWeights, look_ahead
+from gait.sim.mpc.planner import HORIZON, Cost, ForcePlanner, look_ahead
 from gait.sim.mpc.walk_state import Pattern, Preview, Tuning, WalkReading, WalkState
 from gait.sim.proportions import Proportions
 from gait.sim.settings import Command
@@ -90,8 +90,7 @@ class Controller:
         self.robot, self.period, self.config = robot, period, ControllerConfig().fitted(size)
         c, gait = self.config, gait_of(gait_name, robot)
         self.clock, self.gait_id = GaitClock(gait), gait_id(gait_name)
-        weights = MpcWeights().fitted(size)
-        self._com_b, self.planner = body.com, ForcePlanner(robot.mass, body.inertia, weights, c.max_force)
+        self._com_b, self.planner = body.com, ForcePlanner(Cost.of(robot.mass, body.inertia, size), c.max_force)
         self._legs, self.state, self._view = Legs.of(robot), WalkState.of(legs), Preview.of(HORIZON, legs)
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
         self._under_hips: Array = (robot.offsets[:, 0] + robot.offsets[:, 1])[:, :2]

@@ -10,7 +10,6 @@ part of a step counts with that part.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,29 +28,6 @@ LEAST_SHARE = 0.15
 """Part of a step that a foot must stand for its force to be planned."""
 
 
-@dataclass(frozen=True)
-class MpcWeights:
-    """What a deviation costs."""
-
-    angle: tuple[float, ...] = (8.0, 8.0, 6.0)
-    """Roll, pitch, yaw."""
-    position: tuple[float, ...] = (2.0, 2.0, 50.0)
-    rate: tuple[float, ...] = (0.02, 0.02, 0.3)
-    velocity: tuple[float, ...] = (0.5, 0.5, 0.2)
-    force: float = 2e-5
-    """Cost of a squared newton."""
-
-    def fitted(self, to: Proportions) -> MpcWeights:
-        """The weights that mean the same for a robot of other proportions."""
-        return replace(
-            self,
-            position=tuple(weight / to.length**2 for weight in self.position),
-            rate=tuple(weight / (1.0 / to.length) for weight in self.rate),
-            velocity=tuple(weight / to.length for weight in self.velocity),
-            force=self.force / to.mass**2,
-        )
-
-
 class Cost(NamedTuple):
     """What a plan costs, and the body that it moves, in the heading frame."""
 
@@ -61,7 +37,19 @@ class Cost(NamedTuple):
     weights: Array
     """Of the squared errors (12,)."""
     force_weight: float
-    """Of the squared forces."""
+    """Of the squared forces, in newtons."""
+
+    @staticmethod
+    def of(mass: float, inertia_b: Array, size: Proportions) -> Cost:
+        """What a deviation costs a body: the same at any size."""
+        weights = [
+            np.array([8.0, 8.0, 6.0]),  # roll, pitch, yaw
+            np.array([2.0, 2.0, 50.0]) / size.length**2,  # position
+            np.array([0.02, 0.02, 0.3]) / (1.0 / size.length),  # angular velocity
+            np.array([0.5, 0.5, 0.2]) / size.length,  # velocity
+        ]
+        inertia_inv = np.ascontiguousarray(np.linalg.inv(inertia_b))
+        return Cost(mass, inertia_inv, np.concatenate(weights), 2e-5 / size.mass**2)
 
 
 @compiled
@@ -252,11 +240,8 @@ def limits(count: int, max_force: float) -> tuple[Array, Array, Array, Array, An
 class ForcePlanner:
     """Solves for the ground forces of the coming cycle."""
 
-    def __init__(self, mass: float, inertia_b: Array, weights: MpcWeights, max_force: float) -> None:
-        w = weights
-        squares = np.array([*w.angle, *w.position, *w.rate, *w.velocity])
-        self._cost = Cost(mass, np.ascontiguousarray(np.linalg.inv(inertia_b)), squares, w.force)
-        self._max_force = max_force
+    def __init__(self, cost: Cost, max_force: float) -> None:
+        self._cost, self._max_force = cost, max_force
         most = HORIZON * 4
         self._hessian, self._gradient = np.empty((3 * most) ** 2), np.empty(3 * most)
         self._index = np.empty((most, 2), dtype=np.int64)
