@@ -25,7 +25,7 @@ from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, CollectionProgress, co
 from gait.sim.render import save
 from gait.sim.settings import Push
 from gait.sim.store import Store, read_index
-from gait.sim.terrain import CIRCLE_RADIUS
+from gait.sim.world import CIRCLE_RADIUS
 
 QUICK = CollectConfig(episodes=4, seconds=0.3, terrain="flat", stationary_share=0.25)
 

@@ -18,9 +18,8 @@ from gait.sim.episode import RawEpisode, run_episode  # noqa: E402
 from gait.sim.gaits import GAIT_NAMES, GAITS  # noqa: E402
 from gait.sim.settings import Command, EpisodeConfig, Push, randomise  # noqa: E402
 from gait.sim.stepping import QUAT, VEL  # noqa: E402
-from gait.sim.terrain import CIRCLE_RADIUS  # noqa: E402
 from gait.sim.walkbench import WALKING_GAITS, figures, walk_config, walking_report  # noqa: E402
-from gait.sim.world import scaled_robot  # noqa: E402
+from gait.sim.world import CIRCLE_RADIUS, scaled_robot  # noqa: E402
 
 
 def walk(gait: str = "trot", seconds: float = 3.0, seed: int = 0, **settings) -> RawEpisode:

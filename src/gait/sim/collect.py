@@ -26,9 +26,9 @@ from gait.sim.proportions import Proportions
 from gait.sim.sensors import SensorStream, sense
 from gait.sim.settings import Command, EpisodeConfig, change_gait, random_schedule, randomise
 from gait.sim.store import ROBOT_DIGEST, Store, sha256, write_robot
-from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
 from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
+from gait.sim.world import CIRCLE_RADIUS, find_terrain
 
 DEBRIS_LENGTH = 2.4
 """How far an episode on debris walks ahead before it walks back, m: as far as things lie about."""

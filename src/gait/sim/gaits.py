@@ -106,15 +106,12 @@ class GaitClock:
     blend = 1.2
 
     def __init__(self, gait: Gait) -> None:
-        self.gait = gait
-        self.clock = 0.0
+        self.gait, self.duty, self.period = gait, gait.duty, gait.period
+        self.clock = self._left = 0.0
         self.offsets: Array = np.array(gait.offsets)
         self.phases: Array = self.offsets % 1.0
-        self.duty = gait.duty
-        self.period = gait.period
         self.inset: Array = np.array(gait.inset)
         self._target: Array = self.offsets.copy()
-        self._left = 0.0
 
     def switch(self, gait: Gait) -> None:
         """Begin the transition to another gait; a stand takes on any offsets at once."""
@@ -128,8 +125,7 @@ class GaitClock:
         elif gait.duty >= 1.0:
             wanted = self.offsets.copy()
         self._target = self.offsets + (wanted - self.offsets + 0.5) % 1.0 - 0.5
-        self._left = self.blend
-        self.gait = gait
+        self.gait, self._left = gait, self.blend
 
     def advance(self, dt: float, frequency: float = 0.0) -> bool:
         """Move on by `dt` seconds; a positive `frequency` in Hz replaces the gait's own.
@@ -151,6 +147,5 @@ class GaitClock:
         else:
             self.period = period
         self.clock = (self.clock + dt / self.period) % 1.0
-        np.add(self.offsets, self.clock, out=self.phases)
-        np.mod(self.phases, 1.0, out=self.phases)
+        self.phases = (self.offsets + self.clock) % 1.0
         return gliding

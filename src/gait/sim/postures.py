@@ -148,51 +148,43 @@ class Rising(RandomTargets):
         self._noise = float(self.rng.choice([0.0, 0.0, 0.002, 0.01]))
         next(self._sequence)
 
-    def _go(self, pose: Array, weight: float, glide: tuple[float, float], hold: tuple[float, float]) -> None:
+    def _go(self, pose: Array, weight: float, glide: tuple[float, float], hold: tuple[float, float]) -> Iterator[None]:
         """Glide to a posture that carries a share of the weight, and hold it."""
         self._to, self._weight_to = np.clip(pose, self.robot.q_lower, self.robot.q_upper), weight
         self._glide, self._hold = self.rng.uniform(*glide), self.rng.uniform(*hold)
+        yield
 
     def _actions(self) -> Iterator[None]:
         rng = self.rng
         while True:
-            self._go(self._lying(), 0.0, (0.1, 0.6), (0.0, 0.8))
-            yield
+            yield from self._go(self._lying(), 0.0, (0.1, 0.6), (0.0, 0.8))
             while rng.random() < 0.75:
-                self._go(self._fidget(), 0.0, (0.08, 0.7), (0.0, 0.5))
-                yield
+                yield from self._go(self._fidget(), 0.0, (0.08, 0.7), (0.0, 0.5))
             yield from self._rise()
             for _ in range(rng.integers(1, 4)):
                 if rng.random() < 0.4:
-                    self._trot()
+                    yield from self._trot()
                 else:
-                    self._go(self._stance((0.18, 0.32), 1.0), rng.uniform(0.7, 1.0), (0.2, 1.2), (0.0, 1.0))
-                yield
+                    yield from self._go(self._stance((0.18, 0.32), 1.0), rng.uniform(0.7, 1.0), (0.2, 1.2), (0.0, 1.0))
             if rng.random() < 0.7:
-                self._go(self._stance((0.12, 0.16), 0.3), rng.uniform(0.5, 1.0), (0.2, 1.0), (0.0, 0.4))
-                yield
+                yield from self._go(self._stance((0.12, 0.16), 0.3), rng.uniform(0.5, 1.0), (0.2, 1.0), (0.0, 0.4))
             if rng.random() < 0.15:
                 # It gives way and falls on its belly.
-                self._go(self._lying(), 0.0, (0.02, 0.08), (0.2, 0.6))
-                yield
+                yield from self._go(self._lying(), 0.0, (0.02, 0.08), (0.2, 0.6))
 
     def _rise(self) -> Iterator[None]:
         """Put the feet below the hips and push, at times in vain at first, or with one end ahead of the other."""
         rng = self.rng
         while True:
-            self._go(self._stance((0.11, 0.14), 0.3), rng.uniform(0.0, 0.5), (0.15, 0.8), (0.0, 0.3))
-            yield
+            yield from self._go(self._stance((0.11, 0.14), 0.3), rng.uniform(0.0, 0.5), (0.15, 0.8), (0.0, 0.3))
             if rng.random() < 0.3:
-                self._go(self._stance((0.16, 0.24), 2.5), rng.uniform(0.6, 1.0), (0.15, 0.8), (0.0, 0.3))
-                yield
-            self._go(self._stance((0.22, 0.32), 0.2), rng.uniform(0.8, 1.0), (0.2, 1.2), (0.1, 0.6))
-            yield
+                yield from self._go(self._stance((0.16, 0.24), 2.5), rng.uniform(0.6, 1.0), (0.15, 0.8), (0.0, 0.3))
+            yield from self._go(self._stance((0.22, 0.32), 0.2), rng.uniform(0.8, 1.0), (0.2, 1.2), (0.1, 0.6))
             if rng.random() < 0.85:
                 return
-            self._go(self._lying(), 0.0, (0.1, 0.6), (0.0, 0.4))
-            yield
+            yield from self._go(self._lying(), 0.0, (0.1, 0.6), (0.0, 0.4))
 
-    def _trot(self) -> None:
+    def _trot(self) -> Iterator[None]:
         """Trot slowly for a moment."""
         rng = self.rng
         vx, vy, yaw_rate = rng.uniform((-0.3, -0.2, -0.5), (0.4, 0.2, 0.5))
@@ -201,6 +193,7 @@ class Rising(RandomTargets):
         self._walker.command(*Proportions.of(self.robot).commands([slow]))
         self.wanted, self.gait_id = self._walker.wanted, self._walker.gait_id
         self._glide, self._hold, self._noise = rng.uniform(0.8, 2.0), rng.uniform(0.0, 1.5), 0.0
+        yield
 
     def _lying(self) -> Array:
         """A folded posture whose feet reach hardly lower than the belly."""

@@ -89,11 +89,10 @@ class Sensors(NamedTuple):
     """Saturation (2,)."""
     offset: Array
     resolution: Array
+    """Steps of angle, velocity and torque (3, J)."""
     torque_gain: Array
     smoothing: float
     """Share of the newest difference in the velocity; 0 takes the true velocity."""
-    velocity_resolution: float
-    torque_resolution: float
     R: Array
     """Orientation of the IMU at the last sample (3, 3)."""
     v: Array
@@ -119,6 +118,7 @@ class Sensors(NamedTuple):
             raise GaitError("a sensor delay must be zero or more samples")
         # Everything constant is drawn before the first sample, so that streaming and whole episodes draw alike.
         bias = rng.standard_normal((2, 3)) * np.array([[imu.gyro_bias], [imu.accel_bias]])
+        rest = [np.full(count, step) for step in (joints.velocity_resolution, joints.torque_resolution)]
         return Sensors(
             lever=robot.imu_position.copy(),
             R_bs=kernels.rotation_from_quat(robot.imu_quat_wxyz) @ kernels.so3_exp(np.array(imu.mounting)),
@@ -126,11 +126,9 @@ class Sensors(NamedTuple):
             walk=np.array([imu.gyro_walk, imu.accel_walk]) * math.sqrt(SAMPLE_DT),
             limit=np.array([imu.gyro_range, imu.accel_range]),
             offset=np.array(joints.offset or [0.0] * count),
-            resolution=np.tile(joints.resolution, robot.num_legs),
+            resolution=np.array([np.tile(joints.resolution, robot.num_legs), *rest]),
             torque_gain=1.0 + joints.torque_gain * rng.standard_normal(count),
             smoothing=1.0 - math.exp(-2.0 * math.pi * joints.velocity_cutoff * PHYSICS_DT),
-            velocity_resolution=joints.velocity_resolution,
-            torque_resolution=joints.torque_resolution,
             R=np.eye(3),
             v=np.zeros(3),
             bias=bias + np.array([imu.gyro_offset, imu.accel_offset]),
@@ -185,7 +183,7 @@ def advance(s: Sensors, number: int, row: Array, draws: Array, imu: Array, joint
     count = s.offset.size
     q, dq, tau = row[10 : 10 + count], row[10 + count : 10 + 2 * count], row[10 + 2 * count :]
     for j in range(count):
-        reading = _round_to(q[j] + s.offset[j], s.resolution[j])
+        reading = _round_to(q[j] + s.offset[j], s.resolution[0, j])
         if s.smoothing > 0.0 and number > 0:
             s.rate[j] += s.smoothing * ((reading - s.reading[j]) / PHYSICS_DT - s.rate[j])
         else:
@@ -200,8 +198,8 @@ def advance(s: Sensors, number: int, row: Array, draws: Array, imu: Array, joint
     line = s.joint_line[sample % s.joint_line.shape[0]]
     for j in range(count):
         line[j] = s.reading[j]
-        line[count + j] = _round_to(s.rate[j], s.velocity_resolution)
-        line[2 * count + j] = _round_to(tau[j] * s.torque_gain[j], s.torque_resolution)
+        line[count + j] = _round_to(s.rate[j], s.resolution[1, j])
+        line[2 * count + j] = _round_to(tau[j] * s.torque_gain[j], s.resolution[2, j])
     # The oldest of a full line is the one that is due next.
     imu[:] = s.imu_line[max(sample + 1 - s.imu_line.shape[0], 0) % s.imu_line.shape[0]]
     joints[:] = s.joint_line[max(sample + 1 - s.joint_line.shape[0], 0) % s.joint_line.shape[0]]

@@ -10,8 +10,8 @@ import numpy as np
 
 from gait.errors import GaitError
 from gait.sim.gaits import OTHERS, RISING, find_gait
-from gait.sim.terrain import PLATE_FRICTION, find_terrain
 from gait.sim.variety import Variant
+from gait.sim.world import PLATE_FRICTION, find_terrain
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class EpisodeConfig:
     """Gait at the start; commands may change it. `stationary` follows random joint targets instead of walking,
     `airborne` is lifted, carried and dropped, and `rising` lies down and gets up."""
     terrain: str = "flat"
-    """Kind of ground; see `gait.sim.terrain.TERRAINS`."""
+    """Kind of ground; see `gait.sim.world.TERRAINS`."""
     seconds: float = 10.0
     """Length of the recording."""
     settle: float = 1.5

@@ -15,7 +15,7 @@ from gait.sim.mismatch import sensors_of
 from gait.sim.physics import mujoco
 from gait.sim.sensors import sense
 from gait.sim.settings import Command, CommandRanges, EpisodeConfig, randomise
-from gait.sim.terrain import CIRCLE_RADIUS
+from gait.sim.world import CIRCLE_RADIUS
 
 WALKING_GAITS = ("trot", "bound", "pace", "pronk")
 """The gaits that `walking_report` measures."""
