@@ -60,6 +60,9 @@ class CollectionProgress:
         return self.simulated / self.elapsed if self.elapsed > 0.0 else 0.0
 
 
+OnProgress = Callable[[CollectionProgress], None]
+
+
 def draw_episode(
     config: CollectConfig, number: int, attempt: int = 0
 ) -> tuple[EpisodeConfig, int, np.random.Generator]:
@@ -205,10 +208,7 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
 
 
 def collect(
-    config: CollectConfig,
-    out: str | Path,
-    workers: int = 1,
-    on_progress: Callable[[CollectionProgress], None] | None = None,
+    config: CollectConfig, out: str | Path, workers: int = 1, on_progress: OnProgress | None = None
 ) -> CollectionProgress:
     """Record the episodes of a collection that its folder does not hold yet.
 

@@ -11,13 +11,13 @@ from gait.errors import GaitError
 from gait.robot import Robot
 from gait.sim.proportions import Proportions
 
-CORNERS = ("front right", "front left", "rear right", "rear left")
-"""Where the legs of a gait are, in its order."""
-
 
 @dataclass(frozen=True)
 class Gait:
-    """A periodic footfall pattern. Legs are in the order of `CORNERS`; `gait_of` puts them in a robot's own."""
+    """A periodic footfall pattern. `gait_of` puts its legs in a robot's own order.
+
+    They are in the order front right, front left, rear right, rear left.
+    """
 
     name: str
     offsets: tuple[float, ...]
@@ -71,7 +71,7 @@ def find_gait(name: str) -> Gait:
 
 
 def leg_corners(robot: Robot) -> tuple[int, ...]:
-    """The corner of each of a robot's legs, as an index into `CORNERS`, by the place of its hip."""
+    """The corner of each of a robot's legs, as an index into the legs of a `Gait`, by the place of its hip."""
     hips = robot.offsets[:, 0]
     corners = tuple(int(2 * (x < 0.0) + (y > 0.0)) for x, y in hips[:, :2])
     # A hip on the middle line of the body is at no corner.

@@ -55,7 +55,6 @@ class Surface:
 class Terrain:
     """A kind of ground."""
 
-    name: str
     friction: float
     """Sliding friction unless an episode says otherwise."""
     friction_range: tuple[float, float]
@@ -148,18 +147,15 @@ def _slope(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
     ground_geom(spec.worldbody, surface, name="ramp", **box)
 
 
-TERRAINS: dict[str, Terrain] = {
-    terrain.name: terrain
-    for terrain in (
-        Terrain("flat", 0.7, (0.3, 1.0), _flat),
-        Terrain("rubber", 0.9, (0.8, 1.0), _flat),
-        Terrain("slippery", 0.087, (0.083, 0.095), _slippery),
-        Terrain("debris", 0.7, (0.5, 0.9), _debris, loose=True),
-        Terrain("circular", 0.9, (0.8, 1.0), _circular),
-        Terrain("rough", 0.7, (0.5, 1.0), _rough),
-        Terrain("slope", 0.8, (0.6, 1.0), _slope),
-        Terrain("ice", 0.12, (0.05, 0.25), _slippery),
-    )
+TERRAINS = {
+    "flat": Terrain(0.7, (0.3, 1.0), _flat),
+    "rubber": Terrain(0.9, (0.8, 1.0), _flat),
+    "slippery": Terrain(0.087, (0.083, 0.095), _slippery),
+    "debris": Terrain(0.7, (0.5, 0.9), _debris, loose=True),
+    "circular": Terrain(0.9, (0.8, 1.0), _circular),
+    "rough": Terrain(0.7, (0.5, 1.0), _rough),
+    "slope": Terrain(0.8, (0.6, 1.0), _slope),
+    "ice": Terrain(0.12, (0.05, 0.25), _slippery),
 }
 
 
