@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import daqp
 import numpy as np
@@ -181,7 +181,9 @@ def assemble(dt: float, cost: Cost, view: Preview, hessian: Array, gradient: Arr
             pull[j] += dt * (k - j + 0.5) * error[k, :6] + error[k, 6:]
         for m in range(j, steps):
             for k in range(m, steps):
-                sums[j, m] += weights[:6] * (dt * dt * (k - j + 0.5) * (k - m + 0.5)) + weights[6:]
+                lag = dt * dt * (k - j + 0.5) * (k - m + 0.5)
+                for i in range(6):
+                    sums[j, m, i] += weights[i] * lag + weights[6 + i]
     for c in range(count):
         j = index[c, 0]
         for i in range(3):
@@ -221,20 +223,19 @@ def first_forces(
 
 
 @lru_cache
-def limits(count: int, max_force: float) -> tuple[Array, Array, Array, Array, AnyArray]:
-    """Bounds on every force, then |fx| <= mu fz and |fy| <= mu fz as two rows each, of the matrix `level` + mu `cone`.
+def limits(count: int, max_force: float) -> tuple[Any, ...]:
+    """Bounds on every force, then |fx| <= mu fz and |fy| <= mu fz as two rows each; mu is set at every plan.
 
     Returns:
-        `level`, `cone`, upper limits, lower limits and what the solver calls their sense.
+        The places of mu and its signs there; the matrix of the rows, upper limits, lower limits and their sense.
     """
-    rows = np.arange(4 * count)
-    level, cone = np.zeros((2, 4 * count, 3 * count))
-    level[rows, 3 * (rows // 4) + rows % 4 // 2] = 1.0
-    cone[rows, 3 * (rows // 4) + 2] = np.where(rows % 2 == 0, -1.0, 1.0)
+    rows, matrix = np.arange(4 * count), np.zeros((4 * count, 3 * count))
+    matrix[rows, 3 * (rows // 4) + rows % 4 // 2] = 1.0
     upper, lower = np.full(7 * count, 1e30), np.full(7 * count, -1e30)
     upper[2 : 3 * count : 3], lower[2 : 3 * count : 3] = max_force, 0.0
     upper[3 * count :: 2] = lower[3 * count + 1 :: 2] = 0.0
-    return level, cone, upper, lower, np.zeros(7 * count, dtype=np.int32)
+    places, signs = (rows, 3 * (rows // 4) + 2), np.where(rows % 2 == 0, -1.0, 1.0)
+    return places, signs, matrix, upper, lower, np.zeros(7 * count, dtype=np.int32)
 
 
 class ForcePlanner:
@@ -265,8 +266,9 @@ class ForcePlanner:
         if count > 0:
             hessian, gradient = self._hessian[: n * n].reshape(n, n), self._gradient[:n]
             assemble(dt, self._cost, view, hessian, gradient, self._index)
-            level, cone, upper, lower, sense = limits(count, self._max_force)
-            solution, _, flag, _ = daqp.solve(hessian, gradient, level + mu * cone, upper, lower, sense)
+            places, signs, matrix, *bounds = limits(count, self._max_force)
+            matrix[places] = mu * signs
+            solution, _, flag, _ = daqp.solve(hessian, gradient, matrix, *bounds)
             if flag != 1:
                 return False
         first_forces(solution, self._index, count, yaw, self._cost.mass, forces, acceleration)
