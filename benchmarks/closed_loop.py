@@ -20,7 +20,7 @@ from sections import DOCS, markdown, write_section
 from gait.arrays import Array
 from gait.rows import Row, rows_to_json
 from gait.sim.collect import draw_episode, episode_feedback
-from gait.sim.episode import EpisodeConfig, Feedback, run_episode
+from gait.sim.episode import Feedback, run_episode
 from gait.sim.plan import CollectConfig
 from gait.sim.stepping import VEL
 
@@ -47,11 +47,6 @@ class Watched:
     def __init__(self, feedback: Feedback | None) -> None:
         self._feedback = feedback
         self.squares: list[float] = []
-
-    def start(self, config: EpisodeConfig, row: Array) -> None:
-        """Begin."""
-        if self._feedback is not None:
-            self._feedback.start(config, row)
 
     def __call__(self, rows: Array) -> tuple[Array, Array]:
         """Pass on what the controller is to believe."""

@@ -10,7 +10,7 @@ from gait.log.log import Log
 from gait.sim.collect import collect
 from gait.sim.plan import CollectConfig
 from gait.sim.store import read_index
-from gait.sim.terrain import TERRAINS
+from gait.sim.world import TERRAINS
 
 HELD = Path(__file__).parents[1] / "runs/held"
 SEED = 777

@@ -13,12 +13,12 @@ import yaml
 from gait import GaitError, Log, Robot, lie
 from gait.sim.airborne import MAX_FORCE, MAX_TORQUE, Grasp, HandTarget, pull
 from gait.sim.collect import CollectConfig, collect, draw_episode
-from gait.sim.episode import EpisodeConfig, RawEpisode, Simulation, run_episode
+from gait.sim.episode import RawEpisode, Simulation, run_episode
 from gait.sim.gaits import gait_id
 from gait.sim.handled import HandledLegs
 from gait.sim.mismatch import PROFILES, sensors_of
-from gait.sim.sensing import SAMPLE_DT
-from gait.sim.sensors import sense
+from gait.sim.sensors import SAMPLE_DT, sense
+from gait.sim.settings import EpisodeConfig
 from gait.sim.store import read_index
 from gait.train.config import TrainConfig, config_of, read_config, write_config
 
@@ -147,7 +147,7 @@ def test_legs_blend_into_every_manner_and_stay_within_reason() -> None:
             assert np.isfinite(target).all() and (np.abs(target - last) <= robot.torque_limit.max() / 40.0 + 1e-9).all()
             last = last + 0.3 * (np.clip(target, robot.q_lower.reshape(-1, 3), robot.q_upper.reshape(-1, 3)) - last)
             met.add(type(legs._motion).__name__)
-    assert met == {"Controller", "RandomTargets", "Reach", "Swim", "Step", "Keep"}
+    assert met == {"Controller", "RandomTargets", "Reach", "Swim", "Step", "LegMotion"}
 
 
 def pulled(quat: list[float], target: list[float], **changes: float) -> np.ndarray:

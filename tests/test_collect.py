@@ -22,10 +22,10 @@ from gait import robot as robots
 from gait.cli import main
 from gait.sim import collect as module
 from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, CollectionProgress, collect, draw_episode
-from gait.sim.commands import Push
 from gait.sim.render import save
+from gait.sim.settings import Push
 from gait.sim.store import Store, read_index
-from gait.sim.terrain import CIRCLE_RADIUS
+from gait.sim.world import CIRCLE_RADIUS
 
 QUICK = CollectConfig(episodes=4, seconds=0.3, terrain="flat", stationary_share=0.25)
 

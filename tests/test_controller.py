@@ -9,15 +9,20 @@ from gait import GaitError, Robot
 mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
-from gait.sim.commands import Command, check_schedule, random_pushes, random_schedule  # noqa: E402
 from gait.sim.gaits import GAITS, GaitClock, find_gait  # noqa: E402
-from gait.sim.leg_kernels import Legs, leg_torque  # noqa: E402
-from gait.sim.mpc.controller import Controller, ControllerConfig, rigid_body  # noqa: E402
-from gait.sim.mpc.footwork import step_phases  # noqa: E402
-from gait.sim.mpc.joint_targets import swing_point, turned  # noqa: E402
-from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, MpcWeights, assemble  # noqa: E402
+from gait.sim.kernels import Legs, leg_torque  # noqa: E402
+from gait.sim.mpc.controller import Controller, rigid_body  # noqa: E402
+from gait.sim.mpc.footwork import step_phases, swing_point, turned  # noqa: E402
+from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, assemble  # noqa: E402
 from gait.sim.mpc.walk_state import Pattern, Preview, WalkState  # noqa: E402
-from gait.sim.settings import EpisodeConfig  # noqa: E402
+from gait.sim.proportions import Proportions  # noqa: E402
+from gait.sim.settings import (  # noqa: E402
+    Command,
+    EpisodeConfig,
+    check_schedule,
+    random_pushes,
+    random_schedule,
+)
 from gait.sim.world import build_model, stand_state  # noqa: E402
 
 HIPS = np.array([[0.19, -0.127, -0.28], [0.19, 0.127, -0.28], [-0.19, -0.127, -0.28], [-0.19, 0.127, -0.28]])
@@ -106,7 +111,7 @@ def test_assembled_cost_is_that_of_the_rolled_out_body() -> None:
 
 @pytest.mark.parametrize("mu", [0.1, 0.5])
 def test_planned_forces_carry_the_robot_inside_the_friction_pyramid(mu: float) -> None:
-    planner = ForcePlanner(13.0, np.diag([0.1, 0.25, 0.28]), MpcWeights(), 180.0)
+    planner = ForcePlanner(Cost.of(13.0, np.diag([0.1, 0.25, 0.28]), Proportions()), 180.0)
     rng = np.random.default_rng(2)
     forces, acceleration = np.zeros((4, 3)), np.zeros(3)
     for trial in range(30):
@@ -115,8 +120,7 @@ def test_planned_forces_carry_the_robot_inside_the_friction_pyramid(mu: float) -
         state = np.concatenate([0.1 * rng.normal(size=3), [0, 0, 0.28], rng.normal(size=3), rng.normal(size=3)])
         reference = np.tile(np.concatenate([np.zeros(5), [0.28], np.zeros(6)]), (HORIZON, 1))
         arms = np.ascontiguousarray(np.broadcast_to(HIPS, (HORIZON, 4, 3)))
-        count = int((share > 0).sum())
-        assert planner.plan(0.04, mu, 0.0, count, Preview(share, arms, state, reference), forces, acceleration)
+        assert planner.plan(0.04, mu, 0.0, Preview(share, arms, state, reference), forces, acceleration)
         assert (forces[share[0] == 0.0] == 0.0).all()
         assert (np.abs(forces[:, :2]) <= mu * forces[:, 2:] + 1e-5).all()
         assert (forces[:, 2] <= 180.0 + 1e-5).all()
@@ -125,14 +129,15 @@ def test_planned_forces_carry_the_robot_inside_the_friction_pyramid(mu: float) -
     still = reference[0].copy()
     view = Preview(np.ones((HORIZON, 4)), arms, still, reference)
     for yaw in (0.0, np.pi / 2):
-        planner.plan(0.04, mu, yaw, 40, view, forces, acceleration)
+        planner.plan(0.04, mu, yaw, view, forces, acceleration)
         np.testing.assert_allclose(forces.sum(axis=0), [0, 0, 13.0 * GRAVITY], atol=2.0)
 
 
 def test_joint_targets_carry_the_stance_torque(go1: Robot) -> None:
     kp, kd = 40.0, 1.0
     height = -float(go1.feet(go1.q_stand)[:, 2].mean())
-    controller = Controller(go1, "stand", kp, kd, 0.004, ControllerConfig(height=height))
+    controller = Controller(go1, "stand", kp, kd, 0.004)
+    controller.height = height
     q, still = go1.q_stand, np.zeros(12)
     for _ in range(3):
         q_des = controller.step(q, still, np.array([1.0, 0, 0, 0]), np.zeros(3), np.zeros(3)).ravel()

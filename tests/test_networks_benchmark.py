@@ -28,7 +28,7 @@ from networks import Entry, Group
 
 from gait.errors import GaitError
 from gait.nets import Model
-from gait.sim.terrain import TERRAINS
+from gait.sim.world import TERRAINS
 from gait.train.config import TrainConfig
 from gait.train.validate import NetworkScore
 

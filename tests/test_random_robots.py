@@ -16,8 +16,8 @@ from gait.cli import main
 
 pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 
-from gait.sim.collect import CollectConfig, collect, draw_episode, episode_robot
-from gait.sim.episode import run_episode
+from gait.sim.collect import CollectConfig, collect, draw_episode
+from gait.sim.episode import episode_robot, run_episode
 from gait.sim.proportions import Proportions
 from gait.sim.store import read_index, robot_of_episode
 from gait.sim.variety import Variant, description, draw_variant, varied

@@ -15,9 +15,20 @@ from PIL import Image
 from gait import GaitError
 from gait.cli import main
 from gait.sim import render
-from gait.sim.arrows import ESTIMATED, TRUE, Velocities
-from gait.sim.episode import EpisodeConfig, Simulation, run_episode
-from gait.sim.render import SKY, Canvas, RenderConfig, check_path, find_backend, frames, save
+from gait.sim.episode import Simulation, run_episode
+from gait.sim.render import (
+    ESTIMATED,
+    SKY,
+    TRUE,
+    Canvas,
+    RenderConfig,
+    Velocities,
+    check_path,
+    find_backend,
+    frames,
+    save,
+)
+from gait.sim.settings import EpisodeConfig
 
 LOOK = RenderConfig(width=160, height=100, fps=20.0)
 EPISODE = EpisodeConfig(terrain="rubber", seconds=0.4, settle=0.5)
@@ -82,9 +93,9 @@ def test_gif_and_strip_hold_the_frames(images: list[np.ndarray], tmp_path: Path)
         assert png.size == (4 * 160, 2 * 100)
         assert np.array_equal(np.asarray(png)[:100, :160], images[0])
         assert np.array_equal(np.asarray(png)[100:, 480:], images[-1])
-    render.save_strip(images[:3], tmp_path / "short.png", columns=2)
+    assert save(images[:5], tmp_path / "short.png") == 5
     with Image.open(tmp_path / "short.png") as png:
-        assert png.size == (2 * 160, 2 * 100)
+        assert png.size == (4 * 160, 2 * 100) and not np.asarray(png)[100:, 160:].any()
 
 
 def still_robot(velocities: Velocities | None) -> np.ndarray:

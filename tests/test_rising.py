@@ -10,7 +10,7 @@ from gait.sim.collect import CollectConfig, collect, draw_episode
 from gait.sim.episode import RawEpisode, Simulation
 from gait.sim.gaits import gait_id
 from gait.sim.mismatch import PROFILES
-from gait.sim.rising import Rising
+from gait.sim.postures import Rising
 from gait.sim.store import read_index
 
 RISE = CollectConfig(gait="rising", terrain="flat", sensors="exact", seconds=6.0, seed=7)

@@ -11,11 +11,10 @@ import pytest
 
 from gait import GaitError, Log, Robot, lie, quaternions
 from gait.log.imu_noise import ImuNoise
-from gait.sim.commands import Command
-from gait.sim.episode import EpisodeConfig, Simulation
+from gait.sim.episode import Simulation
 from gait.sim.mismatch import TWIN, body_of, sensors_of
-from gait.sim.sensing import GRAVITY, SAMPLE_DT, STRIDE
-from gait.sim.sensors import JointConfig, SensorConfig, SensorStream, sense
+from gait.sim.sensors import GRAVITY, SAMPLE_DT, STRIDE, JointConfig, SensorConfig, SensorStream, sense
+from gait.sim.settings import Command, EpisodeConfig
 
 EXACT = SensorConfig()
 BAD = SensorConfig(

@@ -9,8 +9,16 @@ from gait import GaitError, Robot
 mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 
 from gait.sim.settings import EpisodeConfig  # noqa: E402
-from gait.sim.terrain import TERRAINS, Surface, find_terrain, ground_geom  # noqa: E402
-from gait.sim.world import build_model, contact_solref, scaled_robot, stand_state  # noqa: E402
+from gait.sim.world import (  # noqa: E402
+    TERRAINS,
+    Surface,
+    build_model,
+    contact_solref,
+    find_terrain,
+    ground_geom,
+    scaled_robot,
+    stand_state,
+)
 
 
 @pytest.fixture(scope="module")

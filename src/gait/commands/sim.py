@@ -14,8 +14,8 @@ from gait.rows import Row
 from gait.sim.plan import CollectConfig
 
 if TYPE_CHECKING:
-    from gait.sim.arrows import Velocities
     from gait.sim.collect import CollectionProgress
+    from gait.sim.render import Velocities
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SimOptions(Common, CollectConfig):
         """Check the settings, which loads the simulator."""
         with starting(self.interactive):
             super().__post_init__()
-            from gait.sim.compiled import warm_up
+            from gait.sim.collect import warm_up
 
             warm_up()
         if self.estimate and self.render is None:
@@ -120,10 +120,10 @@ def _velocities(config: CollectConfig, options: SimOptions) -> Velocities:
     """The estimates of a method in the first episode, which is simulated for it; drawing repeats the same steps."""
     with starting(options.interactive):
         from gait.estimator import Estimator
-        from gait.sim.arrows import Velocities
-        from gait.sim.collect import draw_episode, episode_feedback, episode_robot
-        from gait.sim.episode import run_episode
+        from gait.sim.collect import draw_episode, episode_feedback
+        from gait.sim.episode import episode_robot, run_episode
         from gait.sim.mismatch import sensors_of
+        from gait.sim.render import Velocities
         from gait.sim.sensors import sense
 
         episode, seed, noise = draw_episode(config, 0)

@@ -1,6 +1,6 @@
 """Errors of an IMU: white noise, bias, bias random walk, saturation, mounting and delay.
 
-The simulator applies them sample by sample (`gait.sim.sensing`), `Log.with_imu_noise` to a recording.
+The simulator applies them sample by sample (`gait.sim.sensors`), `Log.with_imu_noise` to a recording.
 """
 
 from __future__ import annotations

@@ -11,20 +11,19 @@ actions, drawn at random; `gait.sim.handled` moves the legs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Robot
-from gait.sim.compiled import compiled
-from gait.sim.handled import HandledLegs
+from gait.sim.handled import BRACE, LAND, HandledLegs
+from gait.sim.kernels import compiled, norm, product, rotate, rotation_from_quat, so3_log
 from gait.sim.mpc.controller import rigid_body
 from gait.sim.mpc.planner import GRAVITY
 from gait.sim.physics import mujoco
 from gait.sim.proportions import Proportions
-from gait.sim.rotation_kernels import product, rotate, rotation_from_quat, so3_log
 from gait.sim.world import TIMESTEP, stand_state
 
 MAX_FORCE, MAX_TORQUE = 450.0, 40.0
@@ -32,11 +31,6 @@ MAX_FORCE, MAX_TORQUE = 450.0, 40.0
 size they are scaled."""
 HOME = 2.5
 """Metres from the start beyond which the robot is carried back, since some terrains end."""
-
-
-@compiled
-def _length(v: Array) -> float:
-    return math.sqrt(v[0] ** 2 + v[1] ** 2 + v[2] ** 2)
 
 
 @compiled
@@ -106,7 +100,7 @@ def pull(
     target.vel[:] += near * (goal[:3] - target.vel)
     target.pos[:] += (target.vel + wave[:3]) * TIMESTEP
     # The target waits for a robot that is stuck or lags behind.
-    shrink = min(grasp.leash / max(_length(target.pos - base), 1e-9), 1.0)
+    shrink = min(grasp.leash / max(norm(target.pos - base), 1e-9), 1.0)
     target.pos[:] = base + shrink * (target.pos - base)
     motion = target.vel + wave[:3] - qvel[:3]
     force = grasp.mass * (grasp.stiffness * (target.pos - base) + grasp.damping * motion)
@@ -116,11 +110,11 @@ def pull(
     R = rotation_from_quat(qpos[3:7])
     # From the base's orientation to the target's, in the base frame.
     error = so3_log(product(R.T, _from_euler(target.rpy + wave[3:])))
-    ease = min(0.8 / max(_length(error), 1e-9), 1.0)
+    ease = min(0.8 / max(norm(error), 1e-9), 1.0)
     turning = R[2] * goal[5] - qvel[3:6]
     torque_b = inertia * (grasp.turn_stiffness * ease * error + grasp.turn_damping * turning)
-    wrench[:3] = target.grip[0] * min(MAX_FORCE / max(_length(force), 1e-9), 1.0) * force
-    wrench[3:] = target.grip[0] * min(MAX_TORQUE / max(_length(torque_b), 1e-9), 1.0) * rotate(R, torque_b)
+    wrench[:3] = target.grip[0] * min(MAX_FORCE / max(norm(force), 1e-9), 1.0) * force
+    wrench[3:] = target.grip[0] * min(MAX_TORQUE / max(norm(torque_b), 1e-9), 1.0) * rotate(R, torque_b)
 
 
 class Hand:
@@ -137,7 +131,7 @@ class Hand:
             legs: learn from here whether they are in the air.
             rng: draws the sequence.
         """
-        self._model, self._data, self._period, self._legs, self._rng = model, data, period, legs, rng
+        self._model, self._data, self._period, self._legs, self.rng = model, data, period, legs, rng
         self._base = model.body(robot.base_link).id
         self._size = Proportions.of(robot)
         self._mass = float(model.body_subtreemass[self._base])
@@ -150,7 +144,6 @@ class Hand:
         self._target = HandTarget(*(np.zeros(size) for size in (3, 3, 3, 1, 1)))
         self._wrench: Array = data.xfrc_applied[self._base]
         self._holds = False
-        self._geom = np.zeros(1, dtype=np.int32)
         self._sequence = self._actions()
 
     def plan(self) -> None:
@@ -165,7 +158,7 @@ class Hand:
         mujoco.mj_step(model, data)
 
     def _actions(self) -> Iterator[None]:
-        rng = self._rng
+        rng = self.rng
         yield from self._leave(rng.uniform(0.2, 1.5))
         while True:
             how, upright = rng.choice(["toss", "carry"], p=[0.2, 0.8]), self._upright() > 0.7
@@ -192,88 +185,67 @@ class Hand:
 
     def _carry(self) -> Iterator[None]:
         """Lift the robot and take it somewhere."""
-        rng = self._rng
-        self._take(rng.uniform(0.05, 0.3))
-        if rng.random() < 0.7:
+        self._take(self.rng.uniform(0.05, 0.3))
+        if self.rng.random() < 0.7:
             self._legs.airborne = True
             self._legs.choose()
-        for _ in range(rng.integers(1, 3)):
+        for _ in range(self.rng.integers(1, 3)):
             self._swing()
-            height, fast = rng.uniform(0.1, 0.8), rng.uniform(0.3, 2.0)
-            self._aim(rng.choice([1.0, 1.7], p=[0.6, 0.4]), rng.uniform(0.0, 0.5), 1.5)
-            for _ in self._steps(rng.uniform(0.3, 1.1)):
+            height, fast = self.rng.uniform(0.1, 0.8), self.rng.uniform(0.3, 2.0)
+            self._aim(self.rng.choice([1.0, 1.7], p=[0.6, 0.4]), self.rng.uniform(0.0, 0.5), 1.5)
+            for _ in self._steps(self.rng.uniform(0.3, 1.1)):
                 self._rise(height, fast)
                 yield
                 self._legs.airborne = self._legs.airborne or self._above() > self._standing + 0.08
 
     def _drop(self) -> Iterator[None]:
         """Let go at a height of 5 to 40 cm."""
-        rng = self._rng
-        height, fast = rng.uniform(0.05, 0.4), rng.uniform(0.5, 1.5)
-        self._sway[0] *= rng.random()
-        self._aim(1.2, rng.uniform(0.0, 0.3), 1.0)
-        for _ in self._steps(1.0):
-            self._rise(height, fast)
-            yield
-            if abs(self._above() - self._standing - height) < 0.05:
-                break
+        height, fast = self.rng.uniform(0.05, 0.4), self.rng.uniform(0.5, 1.5)
+        self._sway[0] *= self.rng.random()
+        self._aim(1.2, self.rng.uniform(0.0, 0.3), 1.0)
+        yield from self._until(1.0, lambda: abs(self._above() - self._standing - height) < 0.05, (height, fast))
 
     def _put(self) -> Iterator[None]:
         """Lower the robot until its feet or its body bear it, and let go slowly."""
-        rng = self._rng
         self._aim(0.0, 0.05, 0.3)
         self._sway[0] = 0.0
-        self._goal[2] = -rng.uniform(0.25, 0.8)
-        for _ in self._steps(5.0):
-            yield
-            if self._load() > 0.4 * self._mass * GRAVITY or self._data.sensordata[0] > 0.0:
-                break
+        self._goal[2] = -self.rng.uniform(0.25, 0.8)
+        yield from self._until(5.0, lambda: self._bears(0.4 * self._mass * GRAVITY))
         self._land()
-        self._grasp = self._grasp._replace(grip=0.0, grip_rate=1.0 / rng.uniform(0.1, 0.4))
+        self._grasp = self._grasp._replace(grip=0.0, grip_rate=1.0 / self.rng.uniform(0.1, 0.4))
         while self._target.grip[0] > 0.0:
             yield
         self._let_go()
 
     def _toss(self) -> Iterator[None]:
         """Pull the robot up, or along, until it is as fast as wanted."""
-        rng = self._rng
         if not self._holds:
             self._take(0.02)
-        self._aim(rng.choice([0.6, 1.8], p=[0.6, 0.4]), 0.2, 1.5)
+        self._aim(self.rng.choice([0.6, 1.8], p=[0.6, 0.4]), 0.2, 1.5)
         self._sway[0] = 0.0
         # A leash of no length: the hand holds a velocity, not a place.
         self._grasp = self._grasp._replace(damping=15.0, leash=0.0, eagerness=100.0)
         # The higher it is, the less it may rise: it has to come down on its feet.
-        self._goal[2] = rng.uniform(0.3, 2.6) if self._above() < self._standing + 0.15 else rng.uniform(-0.5, 1.3)
-        for _ in self._steps(0.4):
-            yield
-            if np.abs(self._goal[:3] - self._data.qvel[:3]).max() < 0.15:
-                break
+        self._goal[2] = self.rng.uniform(*((0.3, 2.6) if self._above() < self._standing + 0.15 else (-0.5, 1.3)))
+        yield from self._until(0.4, lambda: np.abs(self._goal[:3] - self._data.qvel[:3]).max() < 0.15)
 
     def _fly(self) -> Iterator[None]:
         """Let go at once, and wait for the ground or for a moment."""
-        rng = self._rng
         self._let_go()
         self._legs.airborne = True
-        if rng.random() < 0.4:
-            self._legs.brace()
-        for _ in self._steps(rng.uniform(0.15, 2.0)):
-            yield
-            if self._load() > 0.0 or self._data.sensordata[0] > 0.0:
-                self._land()
-                break
+        if self.rng.random() < 0.4:
+            self._legs.choose(BRACE)
+        if (yield from self._until(self.rng.uniform(0.15, 2.0), lambda: self._bears(0.0))):
+            self._land()
 
     def _leave(self, seconds: float) -> Iterator[None]:
         """Leave the robot alone, but for a push at times; one that lies on its side or back is soon taken up again."""
-        rng = self._rng
-        if self._holds:
-            self._let_go()
+        rng = self.rng
+        self._let_go()
         pushed, duration = rng.uniform(0.0, 2.0 * seconds), rng.uniform(0.05, 0.3)
         angle, impulse = rng.uniform(-math.pi, math.pi), rng.uniform(1.0, 8.0)
-        push = (
-            self._size.mass * impulse / duration * np.array([math.cos(angle), math.sin(angle), rng.uniform(-0.3, 0.5)])
-        )
-        lying = 0.0
+        force, lying = self._size.mass * impulse / duration, 0.0
+        push = force * np.array([math.cos(angle), math.sin(angle), rng.uniform(-0.3, 0.5)])
         for now in self._steps(seconds):
             self._wrench[:3] = push if pushed <= now < pushed + duration else 0.0
             yield
@@ -287,9 +259,21 @@ class Hand:
         for i in range(max(round(seconds / self._period), 1)):
             yield i * self._period
 
+    def _until(
+        self, seconds: float, done: Callable[[], bool], rise: tuple[float, float] | None = None
+    ) -> Generator[None, None, bool]:
+        """Wait until something is done, which is returned, or for some time; aim for a height meanwhile."""
+        for _ in self._steps(seconds):
+            if rise is not None:
+                self._rise(*rise)
+            yield
+            if done():
+                return True
+        return False
+
     def _take(self, ramp: float) -> None:
         """Take hold of the robot where it is and as it moves."""
-        rng, qpos, qvel = self._rng, self._data.qpos, self._data.qvel
+        rng, qpos, qvel = self.rng, self._data.qpos, self._data.qvel
         place, turn = rng.uniform(8.0, 22.0), rng.uniform(7.0, 14.0)
         damping = 2.0 * rng.uniform(0.6, 1.1, 2) * (place, turn)
         self._grasp = Grasp(
@@ -310,12 +294,12 @@ class Hand:
 
     def _land(self) -> None:
         self._legs.airborne = False
-        if self._rng.random() < 0.6:
-            self._legs.land()
+        if self.rng.random() < 0.6:
+            self._legs.choose(LAND)
 
     def _aim(self, speed: float, tilt: float, yaw_rate: float) -> None:
         """Draw where to go: a horizontal velocity, roll and pitch, and a yaw rate, each up to a bound."""
-        rng = self._rng
+        rng = self.rng
         x, y = self._data.qpos[:2]
         angle, speed = rng.uniform(-math.pi, math.pi), speed * math.sqrt(rng.random())
         if math.hypot(x, y) > HOME:
@@ -327,11 +311,10 @@ class Hand:
 
     def _swing(self) -> None:
         """Draw how the hand trembles and swings: half of the time not at all."""
-        rng = self._rng
-        size = rng.choice([0.0, 1.0]) * rng.random()
-        self._sway[0] = size * rng.uniform(0.0, 1.0, 6) * (0.7, 0.7, 0.7, 0.2, 0.2, 0.3)
-        self._sway[1] = rng.uniform(0.3, 2.5, 6)
-        self._sway[2] = rng.uniform(-math.pi, math.pi, 6)
+        size = self.rng.choice([0.0, 1.0]) * self.rng.random()
+        self._sway[0] = size * self.rng.uniform(0.0, 1.0, 6) * (0.7, 0.7, 0.7, 0.2, 0.2, 0.3)
+        self._sway[1] = self.rng.uniform(0.3, 2.5, 6)
+        self._sway[2] = self.rng.uniform(-math.pi, math.pi, 6)
 
     def _rise(self, height: float, fast: float) -> None:
         """Aim for a height over that of a standing robot."""
@@ -342,22 +325,22 @@ class Hand:
         """Cosine of the tilt."""
         return float(self._data.xmat[self._base, 8])
 
-    def _load(self) -> float:
-        """Newtons on all feet."""
+    def _bears(self, least: float) -> bool:
+        """Whether there are more newtons than that on all feet, or the body touches anything."""
         forces = self._data.sensordata[1:13].reshape(4, 3)
-        return float(np.sqrt((forces**2).sum(axis=1)).sum())
+        return bool(np.sqrt((forces**2).sum(axis=1)).sum() > least or self._data.sensordata[0] > 0.0)
 
     def _above(self) -> float:
         """Height of the base over what lies below it, m."""
         model, start, down = self._model, self._data.qpos[:3].copy(), np.array([0.0, 0.0, -1.0])
-        gone, exclude = 0.0, self._base
+        gone, exclude, geom = 0.0, self._base, np.zeros(1, dtype=np.int32)
         # Its own legs may be in the way: look on below them.
         for _ in range(8):
-            seen = mujoco.mj_ray(model, self._data, start, down, None, True, exclude, self._geom)
+            seen = mujoco.mj_ray(model, self._data, start, down, None, True, exclude, geom)
             if seen < 0.0:
                 return float(self._data.qpos[2])
             gone += seen
-            exclude = int(model.geom_bodyid[self._geom[0]])
+            exclude = int(model.geom_bodyid[geom[0]])
             if model.body_rootid[exclude] != self._base:
                 break
             start[2] -= seen

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import itertools
 import json
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,31 +15,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gait._version import __version__
-from gait.errors import GaitError
+from gait.errors import GaitError, reason
 from gait.log.log import Log
 from gait.robot import Robot
-from gait.sim.commands import Command, change_gait, random_schedule
-from gait.sim.compiled import warm_up
-from gait.sim.episode import EpisodeConfig, Feedback, RawEpisode, randomise, robot_of, run_episode
-from gait.sim.feedback import feedback_of
+from gait.sim.episode import TRUTH, Feedback, RawEpisode, SensedFeedback, episode_robot, run_episode
 from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
 from gait.sim.mismatch import body_of, sensors_of
 from gait.sim.plan import CollectConfig
 from gait.sim.proportions import Proportions
-from gait.sim.sensors import sense
-from gait.sim.store import ROBOT_DIGEST, Store, write_robot
-from gait.sim.terrain import CIRCLE_RADIUS, find_terrain
+from gait.sim.sensors import SensorStream, sense
+from gait.sim.settings import Command, EpisodeConfig, change_gait, random_schedule, randomise
+from gait.sim.store import ROBOT_DIGEST, Store, sha256, write_robot
 from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
+from gait.sim.world import CIRCLE_RADIUS, find_terrain
 
 DEBRIS_LENGTH = 2.4
 """How far an episode on debris walks ahead before it walks back, m: as far as things lie about."""
 MAX_ATTEMPTS = 20
 """An episode that falls this often has settings nobody can walk with."""
-
-
-_Job = tuple[CollectConfig, int, Path]
-_Result = tuple[dict[str, Any], float]
 
 
 @dataclass(frozen=True)
@@ -68,6 +60,9 @@ class CollectionProgress:
         return self.simulated / self.elapsed if self.elapsed > 0.0 else 0.0
 
 
+OnProgress = Callable[[CollectionProgress], None]
+
+
 def draw_episode(
     config: CollectConfig, number: int, attempt: int = 0
 ) -> tuple[EpisodeConfig, int, np.random.Generator]:
@@ -83,15 +78,8 @@ def draw_episode(
     if config.random_robots:
         name = f"{Robot.load(config.robot).name}-{config.seed}-{number}"
         variant = draw_variant(np.random.default_rng(body), name)
-    base = EpisodeConfig(
-        robot=config.robot,
-        variant=variant,
-        gait=gait,
-        terrain=config.terrain,
-        seconds=config.seconds,
-        feedback=config.feedback,
-        stop_at_fall=not config.keep_falls,
-    )
+    same = {name: getattr(config, name) for name in ("robot", "terrain", "seconds", "feedback")}
+    base = EpisodeConfig(**same, variant=variant, gait=gait, stop_at_fall=not config.keep_falls)
     episode = base if config.nominal else randomise(rng, base)
     episode = replace(episode, commands=_commands(rng, episode))
     if later:
@@ -131,15 +119,28 @@ def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command
     return Proportions.of(episode_robot(episode)).commands(schedule)
 
 
-def episode_robot(episode: EpisodeConfig) -> Robot:
-    """The robot that walks in an episode, as it is described."""
-    return robot_of(episode.robot, episode.variant)
-
-
 def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -> Feedback | None:
     """The estimator in the loop of one episode; None feeds ground truth to the controller."""
-    sensors = sensors_of(config.sensors)
-    return feedback_of(config.feedback, episode_robot(episode), sensors, np.random.default_rng(seed))
+    if config.feedback == TRUTH:
+        return None
+    # Imported here: without an estimator in the loop its modules are not loaded.
+    from gait.estimator import Estimator
+
+    estimator = Estimator.load(episode_robot(episode), config.feedback)
+    return SensedFeedback(estimator, sensors_of(config.sensors), np.random.default_rng(seed))
+
+
+def warm_up() -> None:
+    """Compile everything the simulator needs, or read it from the cache, by simulating a few milliseconds.
+
+    A process that starts workers calls it first: they then read the cache instead of compiling all at once.
+    """
+    for gait in ("trot", "airborne"):
+        config = EpisodeConfig(gait=gait, seconds=0.02, settle=0.6)
+        raw, robot, rng = run_episode(config, 3), episode_robot(config), np.random.default_rng(0)
+    sense(raw, robot, sensors_of("exact"), rng)
+    stream = SensorStream(robot, sensors_of("exact"), rng)
+    stream.step(*(x[0] for x in (raw.quat_wb_wxyz, raw.vel_w, raw.omega_b, raw.q, raw.dq, raw.q_des, raw.tau)))
 
 
 class Recorded(NamedTuple):
@@ -180,48 +181,34 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
     Returns:
         The episode's line in the index, and the seconds simulated for it.
     """
-    done, row = simulate_episode(config, number), dict[str, Any]()
-    if (variant := done.raw.config.variant) is not None:
+    done, own = simulate_episode(config, number), dict[str, Any]()
+    raw, episode = done.raw, done.raw.config
+    if episode.variant is not None:
         # Before the Log, which nobody could use without its robot.
-        tree = varied(description(config.robot), variant)
+        tree = varied(description(config.robot), episode.variant)
         comment = f"The robot of {path.name}, drawn at random: {done.where}, from {config.robot}."
-        row = {"robot": variant.name, **write_robot(path, description_text(tree, comment))}
+        own = {"robot": episode.variant.name, **write_robot(path, description_text(tree, comment))}
     done.log.save(path)
-    return {**_index_row(number, done.attempt, done.raw, path), **row}, done.simulated
-
-
-def _index_row(number: int, attempt: int, raw: RawEpisode, path: Path) -> dict[str, Any]:
-    episode = raw.config
-    step = np.linalg.norm(np.diff(raw.pos_w[:, :2], axis=0), axis=1)
-    return {
+    steps = np.linalg.norm(np.diff(raw.pos_w[:, :2], axis=0), axis=1)
+    row = {
         "episode": number,
         "file": path.name,
         "gait": episode.gait,
         "terrain": episode.terrain,
         "seconds": round(float(raw.t[-1]), 3),
-        "falls": attempt + (raw.fell_at is not None),
+        "falls": done.attempt + (raw.fell_at is not None),
         "fell_at": raw.fell_at,
         "friction": find_terrain(episode.terrain).friction if episode.friction is None else episode.friction,
-        "payload_mass": episode.payload_mass,
-        "kp": episode.kp,
-        "kd": episode.kd,
-        "control_rate": episode.control_rate,
-        "path_length": round(float(step.sum()), 3),
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        **{name: getattr(episode, name) for name in ("payload_mass", "kp", "kd", "control_rate")},
+        "path_length": round(float(steps.sum()), 3),
+        "sha256": sha256(path.read_bytes()),
+        **own,
     }
-
-
-def robot_digest(name_or_path: str) -> str:
-    """SHA-256 of the contents of a robot's YAML file, without comments and layout."""
-    # The order of the legs counts, so keys stay as they are.
-    return hashlib.sha256(json.dumps(description(name_or_path), default=str).encode()).hexdigest()
+    return row, done.simulated
 
 
 def collect(
-    config: CollectConfig,
-    out: str | Path,
-    workers: int = 1,
-    on_progress: Callable[[CollectionProgress], None] | None = None,
+    config: CollectConfig, out: str | Path, workers: int = 1, on_progress: OnProgress | None = None
 ) -> CollectionProgress:
     """Record the episodes of a collection that its folder does not hold yet.
 
@@ -241,7 +228,9 @@ def collect(
         raise GaitError(f"workers must be 1 or more, got {workers}")
     # A robot that cannot walk must be known before anything is written.
     leg_corners(Robot.load(config.robot))
-    store = Store(Path(out), {"version": __version__, **config.as_dict(), ROBOT_DIGEST: robot_digest(config.robot)})
+    # Without comments and layout; the order of the legs counts, so keys stay as they are.
+    digest = sha256(json.dumps(description(config.robot), default=str).encode())
+    store = Store(Path(out), {"version": __version__, **config.as_dict(), ROBOT_DIGEST: digest})
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
 
@@ -254,10 +243,10 @@ def collect(
             on_progress(progress)
         return progress
 
-    def take(result: _Result) -> None:
+    def take(row: dict[str, Any], seconds: float) -> None:
         nonlocal simulated
-        store.add(result[0])
-        simulated += result[1]
+        store.add(row)
+        simulated += seconds
         report()
 
     report()
@@ -269,44 +258,41 @@ def collect(
         raise
     except (GaitError, OSError, BrokenProcessPool) as error:
         raise GaitError(
-            f"{_reason(error)}; {len(store.rows)} of {config.episodes} episodes are safe in {out},"
+            f"{_why(error)}; {len(store.rows)} of {config.episodes} episodes are safe in {out},"
             " and the same command goes on from there"
         ) from None
     return report()
 
 
-def _reason(error: Exception) -> str:
+def _why(error: Exception) -> str:
     if isinstance(error, OSError):
-        return f"cannot write: {(error.strerror or str(error)).lower()}"
+        return f"cannot write: {reason(error)}"
     if isinstance(error, BrokenProcessPool):
         return "a worker process was killed, perhaps for want of memory: use fewer --workers"
     return str(error)
 
 
-def _work(jobs: list[_Job], workers: int, take: Callable[[_Result], None]) -> None:
+def _work(
+    jobs: list[tuple[CollectConfig, int, Path]], workers: int, take: Callable[[dict[str, Any], float], None]
+) -> None:
     """Do the jobs and hand each result over as it comes in, in this process or in several."""
     if workers == 1 or len(jobs) < 2:
         for job in jobs:
-            take(record_episode(*job))
+            take(*record_episode(*job))
         return
     warm_up()
-    waiting, running = iter(jobs), set[Future[_Result]]()
     with worker_pool(min(workers, len(jobs))) as pool:
+        with hold_ctrl_c():
+            futures = [pool.submit(record_episode, *job) for job in jobs]
+        finished = as_completed(futures)
         try:
-            while True:
-                # No more in the queue than the workers need, so that stopping is quick.
-                with hold_ctrl_c():
-                    for job in itertools.islice(waiting, 2 * workers - len(running)):
-                        running.add(pool.submit(record_episode, *job))
-                if not running:
-                    return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    take(future.result())
+            for future in finished:
+                take(*future.result())
         except Exception:
             # Whatever it was, episodes in flight may still come home.
-            flying = [future for future in running if not future.cancel()]
-            for future in wait(flying).done:
+            for future in futures:
+                future.cancel()
+            for future in finished:
                 with contextlib.suppress(Exception):
-                    take(future.result())
+                    take(*future.result())
             raise

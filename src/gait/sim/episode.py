@@ -5,43 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from gait.arrays import Array, BoolArray
+from gait.arrays import Array, BoolArray, IntArray
 from gait.errors import GaitError
 from gait.robot import Robot, robot_names
+from gait.sim import stepping
 from gait.sim.airborne import Hand
-from gait.sim.commands import check_schedule
 from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
 from gait.sim.handled import HandledLegs
-from gait.sim.leg_kernels import Legs
-from gait.sim.mpc.controller import Controller, ControllerConfig
+from gait.sim.kernels import Legs
+from gait.sim.mpc.controller import Controller
 from gait.sim.physics import mujoco
-from gait.sim.rising import Rising
-from gait.sim.settings import EpisodeConfig, RandomRanges, randomise
-from gait.sim.stationary import LegMotion, RandomTargets
-from gait.sim.stepping import (  # fmt: skip
-    CONTACT_FORCE,
-    FORCE,
-    GAIT,
-    RECORDED,
-    WIDTH,
-    Motors,
-    Physics,
-    Q,
-    actuate,
-    feet_of_rows,
-    note_state,
-)
-from gait.sim.variety import Variant, variant_of
+from gait.sim.postures import LegMotion, RandomTargets, Rising
+from gait.sim.sensors import SensorConfig, SensorStream
+from gait.sim.settings import EpisodeConfig, check_schedule
+from gait.sim.stepping import DQ, OMEGA, POS, Q_DES, QUAT, TAU, VEL, Q
+from gait.sim.variety import variant_of
 from gait.sim.world import TIMESTEP, build_model, scaled_robot, stand_state
 
-__all__ = [
-    "EpisodeConfig", "Feedback", "RandomRanges", "RawEpisode", "Simulation", "randomise", "run_episode",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from gait.estimator import Estimator
+
+Feedback = Callable[[Array], tuple[Array, Array]]
+"""Supplies the controller's velocity (3,) in the world frame and orientation wxyz (4,) in place of ground truth.
+
+It takes the record rows since its last call, one per millisecond, the newest last; columns are the slices of
+`gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. The first row of an episode may be
+used to initialise; what sensors make of the others is up to the feedback, which must not pass ground truth on.
+"""
+TRUTH = "truth"
+"""Name of the feedback from ground truth."""
+_shipped = lru_cache(Robot.load)
+"""Reading the YAML takes as long as a second of simulated walking; the package's own files do not change."""
 
 
 @dataclass(frozen=True)
@@ -81,29 +79,13 @@ class RawEpisode:
     """Whether each foot truly bears on something (N, 4)."""
     command: Array
     """Commanded forward, sideways and yaw velocity (N, 3)."""
-    gait_id: npt.NDArray[np.int64]
+    gait_id: IntArray
     """Commanded gait, an index into `gait.sim.gaits.GAIT_NAMES`; -1 where none is walked (N,)."""
     fell_at: float | None
     """When the robot fell, in seconds; None if it did not."""
     config: EpisodeConfig
     """What made the episode."""
     seed: int
-
-
-class Feedback(Protocol):
-    """Supplies the controller's velocity and orientation in place of ground truth."""
-
-    def start(self, config: EpisodeConfig, row: Array) -> None:
-        """Begin an episode whose first record row is `row`; ground truth may be used to initialise."""
-
-    def __call__(self, rows: Array) -> tuple[Array, Array]:
-        """Velocity (3,) in the world frame and orientation wxyz (4,) at the last of `rows`.
-
-        Args:
-            rows: record rows since the last call, one per millisecond, the newest last; columns are the slices of
-                `gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. What sensors
-                make of the rows is up to the feedback; it must not pass ground truth on.
-        """
 
 
 class Simulation:
@@ -115,49 +97,38 @@ class Simulation:
         row: rows recorded so far, minus one: the row of the present state.
     """
 
-    def __init__(
-        self,
-        config: EpisodeConfig,
-        seed: int,
-        feedback: Feedback | None = None,
-        controller: ControllerConfig | None = None,
-    ) -> None:
+    def __init__(self, config: EpisodeConfig, seed: int, feedback: Feedback | None = None) -> None:
         check_schedule(config.commands)
         if not 50 <= config.control_rate <= 500 or 1000 % config.control_rate:
             raise GaitError(f"control_rate {config.control_rate} must divide 1000 and lie between 50 and 500 Hz")
-        if config.feedback != "truth" and feedback is None:
+        if config.feedback != TRUTH and feedback is None:
             raise GaitError(f"feedback '{config.feedback}' is only a name here: give the estimator itself as well")
         if config.seconds <= 0.0 or config.kp <= 0.0:
             raise GaitError("seconds and kp of an episode must be positive")
         self.config, self.seed = config, seed
-        self.robot = robot_of(config.robot, config.variant)
+        self.robot = episode_robot(config)
         leg_corners(self.robot)  # other robots do not fit the record's columns, nor the controller
         self.body = self.robot
         if config.link_scale is not None:
             self.body = scaled_robot(self.robot, np.array(config.link_scale))
         world_rng, self.rng = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
         self.model = build_model(self.body, config, world_rng)
-        self.data = mujoco.MjData(self.model)
-        self.data.qpos[:19] = stand_state(self.body)
+        self.data = d = mujoco.MjData(self.model)
+        d.qpos[:19] = stand_state(self.body)
         self._hold = 1000 // config.control_rate
         self._settle = round(config.settle * config.control_rate) * self._hold
         self._rows = self._settle + round(config.seconds * 1000) + 1
-        self.record = np.zeros((self._rows, WIDTH))
-        self.row = 0
+        self.record, self.row = np.zeros((self._rows, stepping.WIDTH)), 0
         lag, limits = config.motor_time_constant, self.robot.torque_limit
         response = 1.0 if lag <= 0.0 else 1.0 - float(np.exp(-TIMESTEP / lag))
         gains = float(config.kp), float(config.kd), float(config.motor_strength)
-        self._motors = Motors(*gains, limits, response, np.zeros_like(limits))
-        self._note = np.zeros(4)
-        self.q_des = self.robot.q_stand.reshape(-1, 3).copy()
-        self._feedback = feedback
-        self.physics: Callable[..., object] = mujoco.mj_step
-        self._fed = 0
-        self._next_command = 0
+        self._motors = stepping.Motors(*gains, limits, response, np.zeros_like(limits))
+        self._views = stepping.Physics(d.qpos, d.qvel, d.sensordata, d.ctrl)
+        self.q_des, self._note = self.robot.q_stand.reshape(-1, 3).copy(), np.zeros(4)
+        self._feedback, self._fed, self._next_command = feedback, 0, 0
         self.fell_row: int | None = None
+        self.physics: Callable[..., object] = mujoco.mj_step
         self._base_id = self.model.body(self.robot.base_link).id
-        d = self.data
-        self._views = Physics(d.qpos, d.qvel, d.sensordata, d.ctrl)
         self.controller: Controller | LegMotion
         self._hand: Hand | None = None
         settings = config.kp, config.kd, 1.0 / config.control_rate
@@ -170,10 +141,10 @@ class Simulation:
             self.physics = self._hand.step
         elif config.gait == RISING:
             self.controller = Rising(self.robot, *settings, self.rng)
-            self.data.qpos[:19] = self.controller.start(self.body)
+            d.qpos[:19] = self.controller.start(self.body)
         else:
-            self.controller = Controller(self.robot, "stand", *settings, controller)
-        self.record[0, :7], self.record[0, Q] = self.data.qpos[:7], self.data.qpos[7:19]
+            self.controller = Controller(self.robot, "stand", *settings)
+        self.record[0, :7], self.record[0, Q] = d.qpos[:7], d.qpos[7:19]
 
     @property
     def time(self) -> float:
@@ -196,11 +167,11 @@ class Simulation:
             self._push()
         step, q_des, note = self.physics, self.q_des, self._note
         for _ in range(min(self._hold, self._rows - 1 - row)):
-            actuate(row, views, q_des, self._motors, note, record)
+            stepping.actuate(row, views, q_des, self._motors, note, record)
             step(model, data)
             row += 1
         self.row = row
-        upright = note_state(row, views, record)
+        upright = stepping.note_state(row, views, record)
         # Lying down is part of a stationary episode, tumbling of an airborne or rising one; a walking robot has fallen.
         down = views.sensors[0] > 0.0 and self.config.gait not in OTHERS
         tipped = upright < 0.5 and self.config.gait not in (AIRBORNE, RISING)
@@ -212,8 +183,6 @@ class Simulation:
         self._follow_schedule()
         quat, vel = qpos[3:7], qvel[:3]
         if self._feedback is not None:
-            if self.row == 0:
-                self._feedback.start(self.config, self.record[0])
             vel, quat = self._feedback(self.record[self._fed : self.row + 1])
             self._fed = self.row + 1
         self.q_des = self.controller.step(qpos[7:19], qvel[6:18], quat, qvel[3:6], vel)
@@ -221,14 +190,12 @@ class Simulation:
     def _follow_schedule(self) -> None:
         """Stand for the first 0.3 s, then walk; the schedule's first entry counts before the recording starts."""
         commands = self.config.commands
-        now = self.time
         if self._next_command == 0:
             if self.row * TIMESTEP >= min(0.3, self.config.settle):
-                first = commands[0]
-                self.controller.command(replace(first, gait=first.gait or self.config.gait))
+                self.controller.command(replace(commands[0], gait=commands[0].gait or self.config.gait))
                 self._next_command = 1
             return
-        while self._next_command < len(commands) and commands[self._next_command].start <= now:
+        while self._next_command < len(commands) and commands[self._next_command].start <= self.time:
             self.controller.command(commands[self._next_command])
             self._next_command += 1
 
@@ -244,14 +211,14 @@ class Simulation:
         # The last row's forces need the dynamics of the last state.
         end = self.row
         motors = self._motors._replace(torque=self._motors.torque.copy())
-        actuate(end, self._views, self.q_des, motors, self._note, self.record)
+        stepping.actuate(end, self._views, self.q_des, motors, self._note, self.record)
         mujoco.mj_forward(self.model, self.data)
-        self.record[end, FORCE] = -self._views.sensors[1:13]
+        self.record[end, stepping.FORCE] = -self._views.sensors[1:13]
         rows = self.record[min(self._settle, end) : end + 1]
         shape = (len(rows), self.robot.num_legs, 3)
         place, velocity = np.empty(shape), np.empty(shape)
-        feet_of_rows(Legs.of(self.body), self.body.foot_radius, rows, place, velocity)
-        recorded = {name: rows[:, columns].copy() for name, columns in RECORDED.items()}
+        stepping.feet_of_rows(Legs.of(self.body), self.body.foot_radius, rows, place, velocity)
+        recorded = {name: rows[:, columns].copy() for name, columns in stepping.RECORDED.items()}
         force = recorded.pop("foot_force_w").reshape(shape)
         return RawEpisode(
             **recorded,
@@ -259,42 +226,74 @@ class Simulation:
             foot_pos_w=place,
             foot_vel_w=velocity,
             foot_force_w=force,
-            contact=np.linalg.norm(force, axis=2) > CONTACT_FORCE,
-            gait_id=rows[:, GAIT].astype(np.int64),
+            contact=np.linalg.norm(force, axis=2) > stepping.CONTACT_FORCE,
+            gait_id=rows[:, stepping.GAIT].astype(np.int64),
             fell_at=None if self.fell_row is None else max(self.fell_row - self._settle, 0) * TIMESTEP,
             config=self.config,
             seed=self.seed,
         )
 
 
-def robot_of(name_or_path: str, variant: Variant | None = None) -> Robot:
-    """The robot of an episode. Those of the package are read once and shared, so nobody may change their arrays."""
-    if variant is not None:
-        return variant_of(name_or_path, variant)
-    return _shipped(name_or_path) if name_or_path in robot_names() else Robot.load(name_or_path)
+def episode_robot(config: EpisodeConfig) -> Robot:
+    """The robot of an episode, as it is described. It may be shared, so nobody may change its arrays."""
+    if config.variant is not None:
+        return variant_of(config.robot, config.variant)
+    return _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)
 
 
-@lru_cache
-def _shipped(name: str) -> Robot:
-    # Reading the YAML takes as long as a second of simulated walking; the package's own files do not change.
-    return Robot.load(name)
-
-
-def run_episode(
-    config: EpisodeConfig,
-    seed: int,
-    feedback: Feedback | None = None,
-    controller: ControllerConfig | None = None,
-) -> RawEpisode:
+def run_episode(config: EpisodeConfig, seed: int, feedback: Feedback | None = None) -> RawEpisode:
     """Run one episode from start to end, or to the fall. The same arguments give the same bytes.
 
     Args:
         config: what happens.
         seed: draws the terrain's details, the targets of stationary episodes and the actions of airborne ones.
         feedback: estimator in the loop; None feeds ground truth to the controller.
-        controller: settings of the walking controller other than the usual.
     """
-    simulation = Simulation(config, seed, feedback, controller)
+    simulation = Simulation(config, seed, feedback)
     while not simulation.done:
         simulation.step()
     return simulation.episode()
+
+
+class SensedFeedback:
+    """Runs the sensors and an estimator beside the physics, a `Feedback`.
+
+    Ground truth initialises the estimator, while the robot stands still; from then on it has the sensors only.
+    """
+
+    def __init__(self, estimator: Estimator, sensors: SensorConfig, rng: np.random.Generator) -> None:
+        self._estimator, self._stream = estimator, SensorStream(estimator.robot, sensors, rng)
+        self._estimate: tuple[Array, Array] | None = None
+
+    def __call__(self, rows: Array) -> tuple[Array, Array]:
+        """Estimated velocity and orientation at the last of `rows`."""
+        if self._estimate is None:
+            first = rows[0].copy()
+            self._estimate = first[VEL], first[QUAT]
+            self._in_force = first[Q], np.zeros_like(first[TAU])
+            self._estimator.reset(quat_wb_wxyz=first[QUAT], vel_w=first[VEL], pos_w=first[POS])
+        for row in rows:
+            # Targets and torques of a row begin at its instant; what the drives report then is the row before's. They
+            # stay views: those of the newest row are filled in after this call.
+            sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[Q], row[DQ], *self._in_force)
+            self._in_force = row[Q_DES], row[TAU]
+            if sample is not None:
+                state = self._estimator.update(*sample)
+                self._estimate = state.vel_w, state.quat_wb_wxyz
+        return self._estimate
+
+
+def check_feedback(name: str) -> None:
+    """Raise a GaitError unless this names a feedback: `truth`, a method, or a model."""
+    if name == TRUTH:
+        return
+    # Imported here: without an estimator in the loop its modules are not loaded.
+    from gait.estimator import METHODS
+    from gait.nets.model import load_model
+
+    if name not in METHODS:
+        try:
+            load_model(name)
+        except GaitError as error:
+            choices = ", ".join((TRUTH, *METHODS))
+            raise GaitError(f"unknown feedback '{name}': choose one of {choices} or a model file ({error})") from None

@@ -11,13 +11,13 @@ from gait.errors import GaitError
 from gait.robot import Robot
 from gait.sim.proportions import Proportions
 
-CORNERS = ("front right", "front left", "rear right", "rear left")
-"""Where the legs of a gait are, in its order."""
-
 
 @dataclass(frozen=True)
 class Gait:
-    """A periodic footfall pattern. Legs are in the order of `CORNERS`; `gait_of` puts them in a robot's own."""
+    """A periodic footfall pattern. `gait_of` puts its legs in a robot's own order.
+
+    They are in the order front right, front left, rear right, rear left.
+    """
 
     name: str
     offsets: tuple[float, ...]
@@ -50,11 +50,11 @@ GAITS: dict[str, Gait] = {
 }
 GAIT_NAMES = tuple(GAITS)
 STATIONARY = "stationary"
-"""Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.stationary`."""
+"""Name that stands in a gait's place for episodes of random joint targets; see `gait.sim.postures`."""
 AIRBORNE = "airborne"
 """The same for episodes in which the robot is carried; see `gait.sim.airborne`."""
 RISING = "rising"
-"""The same for episodes that lie down and get up; see `gait.sim.rising`."""
+"""The same for episodes that lie down and get up; see `gait.sim.postures`."""
 OTHERS = (STATIONARY, AIRBORNE, RISING)
 """What an episode can be about other than walking: these take no commands, and lying down is no fall."""
 
@@ -71,7 +71,7 @@ def find_gait(name: str) -> Gait:
 
 
 def leg_corners(robot: Robot) -> tuple[int, ...]:
-    """The corner of each of a robot's legs, as an index into `CORNERS`, by the place of its hip."""
+    """The corner of each of a robot's legs, as an index into the legs of a `Gait`, by the place of its hip."""
     hips = robot.offsets[:, 0]
     corners = tuple(int(2 * (x < 0.0) + (y > 0.0)) for x, y in hips[:, :2])
     # A hip on the middle line of the body is at no corner.
@@ -106,15 +106,12 @@ class GaitClock:
     blend = 1.2
 
     def __init__(self, gait: Gait) -> None:
-        self.gait = gait
-        self.clock = 0.0
+        self.gait, self.duty, self.period = gait, gait.duty, gait.period
+        self.clock = self._left = 0.0
         self.offsets: Array = np.array(gait.offsets)
         self.phases: Array = self.offsets % 1.0
-        self.duty = gait.duty
-        self.period = gait.period
         self.inset: Array = np.array(gait.inset)
         self._target: Array = self.offsets.copy()
-        self._left = 0.0
 
     def switch(self, gait: Gait) -> None:
         """Begin the transition to another gait; a stand takes on any offsets at once."""
@@ -128,8 +125,7 @@ class GaitClock:
         elif gait.duty >= 1.0:
             wanted = self.offsets.copy()
         self._target = self.offsets + (wanted - self.offsets + 0.5) % 1.0 - 0.5
-        self._left = self.blend
-        self.gait = gait
+        self.gait, self._left = gait, self.blend
 
     def advance(self, dt: float, frequency: float = 0.0) -> bool:
         """Move on by `dt` seconds; a positive `frequency` in Hz replaces the gait's own.
@@ -151,6 +147,5 @@ class GaitClock:
         else:
             self.period = period
         self.clock = (self.clock + dt / self.period) % 1.0
-        np.add(self.offsets, self.clock, out=self.phases)
-        np.mod(self.phases, 1.0, out=self.phases)
+        self.phases = (self.offsets + self.clock) % 1.0
         return gliding

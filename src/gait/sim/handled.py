@@ -6,17 +6,18 @@ Among them is the trot and no other gait, so that a network which shall know tro
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from gait.arrays import Array
-from gait.sim.commands import random_schedule
 from gait.sim.gaits import find_gait, gait_of
-from gait.sim.leg_kernels import inverse
+from gait.sim.kernels import inverse
 from gait.sim.mpc.controller import Controller
+from gait.sim.postures import LegMotion, RandomTargets
 from gait.sim.proportions import Proportions
-from gait.sim.stationary import LegMotion, RandomTargets
+from gait.sim.settings import random_schedule
 
 IN_THE_AIR = {
     "trot": 0.25, "step": 0.2, "swim": 0.25, "reach": 0.15, "targets": 0.05, "hold": 0.05, "stiff": 0.03, "limp": 0.02
@@ -24,6 +25,10 @@ IN_THE_AIR = {
 """How likely each motion is while the robot is off the ground."""
 ON_THE_GROUND = {"trot": 0.5, "stand": 0.25, "targets": 0.1, "hold": 0.1, "stiff": 0.05}
 """The same while it is left alone."""
+BRACE = {"hold": 0.5, "trot": 0.3, "step": 0.2}
+"""The same before it lands."""
+LAND = {"hold": 0.4, "stand": 0.3, "trot": 0.3}
+"""The same when there is ground again to bear it."""
 
 
 class Reach(RandomTargets):
@@ -34,7 +39,7 @@ class Reach(RandomTargets):
         self._passed = np.inf
 
     def _choose(self) -> None:
-        rng, legs = self._rng, self.robot.num_legs
+        rng, legs = self.rng, self.robot.num_legs
         self._from = self._to
         # All legs alike, or each on its own.
         draw = rng.uniform(-1, 1, (1 if rng.random() < 0.5 else legs, 3)) * (0.4, 0.7, 0.7)
@@ -47,7 +52,7 @@ class Swim(LegMotion):
     """Every joint swings on a sine of its leg's own phase."""
 
     def _begin(self) -> None:
-        robot, rng = self.robot, self._rng
+        robot, rng = self.robot, self.rng
         self._time = 0.0
         self._middle = robot.q_stand.reshape(-1, 3) + rng.uniform(-0.25, 0.25, 3)
         self._swing = rng.uniform(0.2, 1.0) * rng.uniform(0.3, 1.0, 3) * (0.2, 0.5, 0.6)
@@ -66,7 +71,7 @@ class Step(LegMotion):
     """Feet step below their hips in the order of the trot, by position alone: a policy without contact sensing."""
 
     def _begin(self) -> None:
-        robot, rng = self.robot, self._rng
+        robot, rng = self.robot, self.rng
         trot, size = gait_of("trot", robot), self._size
         self._clock, self._rate, self._offsets = 0.0, rng.uniform(0.8, 1.2) / trot.period, trot.offsets
         self._stride, self._lift = size * rng.uniform(-1, 1, 2) * (0.08, 0.05), size * rng.uniform(0.03, 0.1)
@@ -84,25 +89,15 @@ class Step(LegMotion):
         return inverse(self.robot, feet)
 
 
-class Keep(LegMotion):
-    """Holds a posture, or gives way wherever the legs are moved."""
-
-    posture: Array | None = None
-    """Joints (J,); None gives way."""
-
-    def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
-        """Joint targets (L, 3) for the coming control period."""
-        return (q if self.posture is None else self.posture).reshape(-1, 3).copy()
-
-
 MOTIONS: dict[str, type[LegMotion]] = {"targets": RandomTargets, "reach": Reach, "swim": Swim, "step": Step}
+"""Those that are neither a gait nor a posture to hold, which is what `LegMotion` does by itself."""
 
 
 class HandledLegs(LegMotion):
     """The legs in an airborne episode."""
 
     def _begin(self) -> None:
-        robot, rng = self.robot, self._rng
+        robot, rng = self.robot, self.rng
         self.airborne = False
         """Whether the robot is off the ground, which decides what the legs may do next."""
         self._pull = robot.torque_limit.reshape(-1, 3) / self._kp
@@ -112,18 +107,10 @@ class HandledLegs(LegMotion):
         self._motion = self._make("stand")
         self._passed, self._blend, self._end = 0.0, 0.1, rng.uniform(0.3, 1.5)
 
-    def choose(self) -> None:
-        """Go over to another motion, for a while."""
-        chances = IN_THE_AIR if self.airborne else ON_THE_GROUND
-        self._take_up(str(self._rng.choice(list(chances), p=list(chances.values()))))
-
-    def brace(self) -> None:
-        """Get ready to land."""
-        self._take_up(str(self._rng.choice(["hold", "trot", "step"], p=[0.5, 0.3, 0.2])))
-
-    def land(self) -> None:
-        """Bear the robot, now that there is ground."""
-        self._take_up(str(self._rng.choice(["hold", "stand", "trot"], p=[0.4, 0.3, 0.3])))
+    def choose(self, chances: Mapping[str, float] | None = None) -> None:
+        """Go over to another motion for a while, by default one for the air or for the ground."""
+        chances = chances or (IN_THE_AIR if self.airborne else ON_THE_GROUND)
+        self._take_up(str(self.rng.choice(list(chances), p=list(chances.values()))))
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
         """Joint targets (L, 3) for the coming control period."""
@@ -133,42 +120,35 @@ class HandledLegs(LegMotion):
             self.choose()
         if lying and self.gait_id >= 0:
             # Nobody walks on the side or on the back.
-            self._take_up("limp" if self._rng.random() < 0.3 else "hold")
+            self._take_up("limp" if self.rng.random() < 0.3 else "hold")
         target = self._motion.step(q, dq, quat, omega_b, vel_w)
         share = min((self._passed + self.period) / self._blend, 1.0)
-        self._last = self._within_reason(self._from + share * (target - self._from), q.reshape(-1, 3))
+        # No farther away than a leg can be and a drive can pull. The walking controller counts on the ground: legs that
+        # find none would whirl faster than any motor turns.
+        now, most = q.reshape(-1, 3), self._pull * (0.45 if self.airborne else 1.0)
+        low, high = np.maximum(now - most, self._lower), np.minimum(now + most, self._upper)
+        self._last = np.clip(self._from + share * (target - self._from), low, high)
         return self._last
 
-    def _within_reason(self, target: Array, q: Array) -> Array:
-        """The target, no farther away than a leg can be and a drive can pull.
-
-        The walking controller counts on the ground: legs that find none would whirl faster than any motor turns.
-        """
-        most = self._pull * (0.45 if self.airborne else 1.0)
-        low, high = np.maximum(q - most, self._lower), np.minimum(q + most, self._upper)
-        return np.minimum(np.maximum(target, low), high)
-
     def _take_up(self, name: str) -> None:
-        rng = self._rng
+        rng = self.rng
         self._motion, self._from = self._make(name), self._last
         self._passed, self._blend, self._end = 0.0, rng.uniform(0.03, 0.3), rng.uniform(0.4, 2.5)
 
     def _make(self, name: str) -> LegMotion | Controller:
-        robot, rng, settings = self.robot, self._rng, (self._kp, self._kd, self.period)
+        robot, rng, settings = self.robot, self.rng, (self._kp, self._kd, self.period)
         motion: LegMotion | Controller
         if name in ("trot", "stand"):
             motion = Controller(robot, name, *settings)
-            if name == "trot":
-                schedule = random_schedule(rng, 0.1, 1.0 / find_gait("trot").period)
-                motion.command(replace(Proportions.of(robot).commands(schedule)[0], gait="trot"))
-        elif name in MOTIONS:
-            motion = MOTIONS[name](robot, *settings, rng)
         else:
-            motion = keep = Keep(robot, *settings, rng)
-            if name == "hold":
-                share = rng.uniform(0.6, 1.0) if not self.airborne or rng.random() < 0.5 else 0.0
-                keep.posture = self._carrying(robot.q_stand, share)
-            elif name == "stiff":
-                keep.posture = self._last.ravel().copy()
+            motion = MOTIONS.get(name, LegMotion)(robot, *settings, rng)
+        if name == "trot":
+            schedule = random_schedule(rng, 0.1, 1.0 / find_gait("trot").period)
+            motion.command(replace(Proportions.of(robot).commands(schedule)[0], gait="trot"))
+        elif name == "hold":
+            share = rng.uniform(0.6, 1.0) if not self.airborne or rng.random() < 0.5 else 0.0
+            motion.q_des = self._carrying(robot.q_stand, share).reshape(-1, 3)
+        elif name == "stiff":
+            motion.q_des = self._last
         self.wanted, self.gait_id = motion.wanted, motion.gait_id
         return motion

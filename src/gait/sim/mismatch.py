@@ -15,8 +15,8 @@ import yaml
 
 from gait.errors import GaitError
 from gait.log.imu_noise import ImuNoise
-from gait.sim.episode import EpisodeConfig
 from gait.sim.sensors import JointConfig, SensorConfig
+from gait.sim.settings import EpisodeConfig
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ TWIN = tuple(
 )
 """The benchmark robot. Slips are not in the list: they come from the terrain."""
 
-TRAINING_SENSORS = SensorConfig(imu=ImuNoise(gyro_noise=4.5e-4, accel_noise=4.5e-3))
+TRAINING_IMU = ImuNoise(gyro_noise=4.5e-4, accel_noise=4.5e-3)
 """Zero-mean Gaussian noise on the IMU only, as in the paper: 0.01 rad/s and 0.1 m/s^2 in a sample, two to three times
 the data sheet's, so that a network does not depend on the noise level of one IMU. Joints stay clean."""
 
@@ -64,33 +64,26 @@ def sensors_of(profile: str, only: Iterable[str] | None = None) -> SensorConfig:
         profile: one of `PROFILES`.
         only: for the twin, the names of the imperfections to apply; all by default.
     """
-    if profile == "exact":
-        return SensorConfig()
-    if profile == "training":
-        return TRAINING_SENSORS
-    imu, joints = ImuNoise(), JointConfig()
+    imu, joints = TRAINING_IMU if profile == "training" else ImuNoise(), JointConfig()
     for item in _chosen(profile, only):
         imu, joints = replace(imu, **item.imu), replace(joints, **item.joints)
     # The Go1's foot sensors read an uncalibrated air pressure: nothing here may depend on them.
-    return SensorConfig(imu=imu, joints=joints, foot_force=False)
+    return SensorConfig(imu=imu, joints=joints, foot_force=profile != "twin")
 
 
 def body_of(profile: str, config: EpisodeConfig, only: Iterable[str] | None = None) -> EpisodeConfig:
     """The episode with the body of a profile: the twin's own, otherwise unchanged."""
-    if profile in ("exact", "training"):
-        return config
     for item in _chosen(profile, only):
         config = replace(config, **item.body)
     return config
 
 
 def _chosen(profile: str, only: Iterable[str] | None) -> list[Imperfection]:
-    if profile != "twin":
+    if profile not in PROFILES:
         raise GaitError(f"unknown sensors '{profile}': choose one of {', '.join(PROFILES)}")
-    if only is None:
-        return list(TWIN)
-    by_name = {item.name: item for item in TWIN}
-    for name in (wanted := list(only)):
+    by_name = {item.name: item for item in TWIN if profile == "twin"}
+    wanted = list(by_name if only is None else only)
+    for name in wanted:
         if name not in by_name:
             raise GaitError(f"the twin has no imperfection '{name}': they are {', '.join(by_name)}")
     return [by_name[name] for name in wanted]

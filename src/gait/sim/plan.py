@@ -44,38 +44,28 @@ class CollectConfig:
 
     def __post_init__(self) -> None:
         try:
-            from gait.sim.feedback import check_feedback
+            from gait.sim.episode import check_feedback
             from gait.sim.gaits import GAIT_NAMES, OTHERS, TRANSITIONS
             from gait.sim.mismatch import PROFILES
-            from gait.sim.terrain import TERRAIN_NAMES
+            from gait.sim.world import TERRAINS
         except ModuleNotFoundError as error:
             raise need_extra(error.name or "mujoco", "sim") from None
-        for name, choices in (
-            ("gait", (*GAIT_NAMES, *TRANSITIONS, *OTHERS)),
-            ("terrain", TERRAIN_NAMES),
-            ("sensors", PROFILES),
-        ):
+        known = {"gait": (*GAIT_NAMES, *TRANSITIONS, *OTHERS), "terrain": tuple(TERRAINS), "sensors": PROFILES}
+        for name, choices in known.items():
             if getattr(self, name) not in choices:
                 raise GaitError(f"unknown {name} '{getattr(self, name)}': choose one of {', '.join(choices)}")
         check_feedback(self.feedback)
-        if self.episodes < 1:
-            raise GaitError(f"episodes must be 1 or more, got {self.episodes}")
-        if not 0.1 <= self.seconds <= 3600.0:
-            raise GaitError(f"seconds must lie between 0.1 and 3600, got {self.seconds}")
-        if self.seed < 0:
-            raise GaitError(f"seed must be 0 or more, got {self.seed}")
-        for name in ("stationary_share", "airborne_share"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise GaitError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+        for name, least in {"episodes": 1, "seed": 0}.items():
+            if getattr(self, name) < least:
+                raise GaitError(f"{name} must be {least} or more, got {getattr(self, name)}")
+        for name, (low, high) in {"seconds": (0.1, 3600), "stationary_share": (0, 1), "airborne_share": (0, 1)}.items():
+            if not low <= getattr(self, name) <= high:
+                raise GaitError(f"{name} must lie between {low} and {high}, got {getattr(self, name)}")
         if self.stationary_share + self.airborne_share > 1.0 + 1e-9:
             raise GaitError("stationary_share and airborne_share together must not exceed 1: lower one of them")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as files keep them."""
-        values = asdict(self)
-        if self.airborne_share == 0.0:
-            # Collections from before there was this setting are the same without it.
-            del values["airborne_share"]
-        if not self.random_robots:
-            del values["random_robots"]
-        return values
+        # Collections from before there were these settings are the same without them.
+        new = ("airborne_share", "random_robots")
+        return {name: value for name, value in asdict(self).items() if value or name not in new}

@@ -9,19 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from gait.robot import Robot
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from gait.sim.settings import Command, EpisodeConfig
 
-    from gait.sim.commands import Command
-    from gait.sim.settings import EpisodeConfig
-
-T = TypeVar("T", bound="DataclassInstance")
+T = TypeVar("T")
 _LEG, _MASS = 0.426, 13.100448
 """Thigh and calf, m, and the whole mass, kg, of a Go1."""
 
@@ -71,7 +68,7 @@ class Proportions:
         """Settings of a Go1 as they mean the same for this robot.
 
         Args:
-            settings: a dataclass.
+            settings: a dataclass or a named tuple.
             rules: for a field, the property that its value is multiplied by, such as "length", or divided by: "/time".
         """
 
@@ -81,7 +78,9 @@ class Proportions:
             factor = getattr(self, rule.removeprefix("/"))
             return value / factor if rule.startswith("/") else value * factor
 
-        return replace(settings, **{name: fitted(getattr(settings, name), rule) for name, rule in rules.items()})
+        changed = {name: fitted(getattr(settings, name), rule) for name, rule in rules.items()}
+        made: Any = settings
+        return cast("T", made._replace(**changed) if hasattr(made, "_replace") else replace(made, **changed))
 
     def commands(self, commands: Sequence[Command]) -> tuple[Command, ...]:
         """Commands for a Go1 as this robot can follow them."""

@@ -14,30 +14,43 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from gait.arrays import Array
 from gait.errors import GaitError, need_extra
 from gait.io.atomic import atomic_path
-from gait.sim.arrows import Velocities, add_arrows, add_legend
-from gait.sim.episode import EpisodeConfig, Feedback, Simulation
+from gait.sim.episode import Feedback, Simulation
 from gait.sim.physics import mujoco
+from gait.sim.settings import EpisodeConfig
+
+if TYPE_CHECKING:
+    from gait.estimator import Estimator
+    from gait.log.log import Log
 
 Frame = npt.NDArray[np.uint8]
-BACKENDS = ("egl", "osmesa")
 SKY = (176, 196, 214)
 COLOURS = 128
 """Of a GIF."""
+STRIP, COLUMNS = 8, 4
+"""Frames in a PNG, and in a row of it."""
 PATIENCE = 60.0
 """Seconds that a backend may take to make a context."""
-INSTALL = {
-    "egl": "`apt-get install libegl1 libgl1-mesa-dri`",
-    "osmesa": "`apt-get install libosmesa6`",
-    "": "`apt-get install libegl1 libgl1-mesa-dri` or `apt-get install libosmesa6`",
-}
-"""What to run for a backend, and for either."""
+INSTALL = {"egl": "`apt-get install libegl1 libgl1-mesa-dri`", "osmesa": "`apt-get install libosmesa6`"}
+"""The backends, and what to run for each."""
+BACKENDS = tuple(INSTALL)
+TRUE, ESTIMATED = (86, 180, 233), (230, 159, 0)
+"""Colours of the arrows. Okabe and Ito: told apart by colour-blind eyes."""
+HEIGHTS = (0.11, 0.17)
+"""Where the arrows start above the base, m: one over the other, since a good estimate would hide the ground truth."""
+LENGTH, WIDTH = 0.8, 0.014
+"""Metres of an arrow for 1 m/s, and its thickness in metres."""
+SHORTEST = 0.03
+"""A shorter arrow is all head and is left out, m."""
+HOLD = 0.5
+"""Speeds in the legend are means over so many seconds, and stand for as long: digits that flicker cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +71,85 @@ class RenderConfig:
     """Degrees; negative looks down."""
 
 
+@dataclass(frozen=True)
+class Velocities:
+    """True and estimated velocity of the base, world frame, on one clock."""
+
+    t: Array
+    """Seconds from the start of the recording (N,)."""
+    true_w: Array
+    """(N, 3), m/s."""
+    estimated_w: Array
+    """(N, 3), m/s."""
+    name: str
+    """Of the method that estimates."""
+    rmse: float = float("nan")
+    """Error of the body velocity over all of it, m/s."""
+
+    @staticmethod
+    def of(log: Log, estimator: Estimator) -> Velocities:
+        """Run an estimator over a log; ground truth initialises it and is compared with."""
+        from gait.metrics import velocity_rmse
+
+        path = estimator.run(log)
+        return Velocities(log.t, log.need("vel_w"), path.vel_w, estimator.method, velocity_rmse(path, log).rmse)
+
+    def at(self, time: float) -> tuple[Array, Array]:
+        """The true and the estimated velocity (3,) at the last sample until then."""
+        row = max(int(np.searchsorted(self.t, time, side="right")) - 1, 0)
+        return self.true_w[row], self.estimated_w[row]
+
+    def speeds(self, time: float) -> tuple[float, float]:
+        """The mean true and estimated speed of the `HOLD` seconds in which that moment lies, m/s."""
+        rows = self.t // HOLD == min(time, float(self.t[-1])) // HOLD
+        true, estimated = (np.linalg.norm(velocity[rows], axis=1) for velocity in (self.true_w, self.estimated_w))
+        return float(true.mean()), float(estimated.mean())
+
+
+def add_arrows(scene: Any, base: Array, velocities: Velocities, time: float) -> None:
+    """Put both velocities of that moment into a MuJoCo scene, above the base's position (3,)."""
+    for velocity_w, height, colour in zip(velocities.at(time), HEIGHTS, (TRUE, ESTIMATED), strict=True):
+        start = base + np.array([0.0, 0.0, height])
+        vector = LENGTH * velocity_w
+        if np.linalg.norm(vector) < SHORTEST or scene.ngeom >= scene.maxgeom:
+            continue
+        arrow = scene.geoms[scene.ngeom]
+        rgba = np.array([*colour, 255], dtype=np.float32) / 255
+        kind = mujoco.mjtGeom.mjGEOM_ARROW
+        mujoco.mjv_initGeom(arrow, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), rgba)
+        mujoco.mjv_connector(arrow, kind, WIDTH, start, start + vector)
+        # It shines by itself, so that its colour is that of the legend from every side.
+        arrow.emission, arrow.specular = 0.15, 0.0
+        scene.ngeom += 1
+
+
+def add_legend(image: Frame, velocities: Velocities, time: float) -> Frame:
+    """The image with a word on each arrow, and its speed, in the upper left corner."""
+    pillow, draw, fonts = _pillow()
+    size = max(image.shape[0] // 20, 9)
+    font = fonts.load_default(size)
+    names = ("true", f"estimated ({velocities.name})")
+    picture = pillow.fromarray(image)
+    pen = draw.Draw(picture)
+    margin, line = size // 2, size + size // 2
+    wide = max(pen.textlength(name, font) for name in names)
+    number = 3 * size + wide + pen.textlength("0.00 m/s", font)  # right edge of the speeds
+    pen.rectangle((0, 0, number + 2 * margin, 2 * line + margin), fill=(34, 38, 42))
+    for k, (name, colour, speed) in enumerate(zip(names, (TRUE, ESTIMATED), velocities.speeds(time), strict=True)):
+        middle = margin + line * k + line // 2
+        pen.rectangle((margin, middle - size // 6, margin + size, middle + size // 6), fill=colour)
+        pen.text((2 * margin + size, middle), name, (240, 240, 240), font, anchor="lm")
+        pen.text((number + margin, middle), f"{speed:.2f} m/s", (240, 240, 240), font, anchor="rm")
+    return np.asarray(picture)
+
+
 class Canvas:
     """Draws a MuJoCo state from a camera that follows one body."""
 
     def __init__(self, model: Any, body: str, config: RenderConfig) -> None:
         self._config, self._model, self._body = config, model, model.body(body).id
-        self._context = _gl_context(config)
+        self._context = _gl_module().GLContext(config.width, config.height)
+        self._context.make_current()
         model.vis.headlight.ambient[:], model.vis.headlight.diffuse[:] = 0.35, 0.45
         # Arrows and clipping planes are relative to these, which otherwise change with every pebble on the ground.
         model.stat.extent, model.stat.meansize, model.stat.meanmass = 2.0, 0.1, 1.0
@@ -140,42 +226,32 @@ def frames(
         canvas.close()
 
 
-def save_gif(images: list[Frame], path: str | Path, look: RenderConfig | None = None) -> None:
-    """Write frames as a looping GIF, whole or not at all."""
-    look = look or RenderConfig()
-    if not images:
-        raise GaitError(f"there are no frames to write to {path}: draw a longer episode")
-    pillow = _pillow()
-    # One palette for all keeps the file small. Each colour counts once in it, so that a thin arrow keeps its own.
-    few = np.concatenate(images[:: max(len(images) // 8, 1)]).reshape(-1, 3)
-    palette = pillow.fromarray((np.unique(few >> 2, axis=0) << 2)[None]).quantize(COLOURS)
-    pictures = [pillow.fromarray(image).quantize(palette=palette, dither=pillow.Dither.NONE) for image in images]
-    # GIF time steps are hundredths of a second.
-    duration = max(round(100.0 / (look.fps * look.speed)), 2) * 10
-    with atomic_path(path) as temporary:
-        options = {"save_all": True, "append_images": pictures[1:], "duration": duration, "loop": 0, "optimize": False}
-        pictures[0].save(temporary, format="GIF", **options)
-
-
-def save_strip(images: list[Frame], path: str | Path, count: int = 8, columns: int = 4) -> int:
-    """Write `count` frames, evenly spaced, as one PNG: left to right, then down; how many that are."""
-    if not images:
-        raise GaitError(f"there are no frames to write to {path}: draw a longer episode")
-    picked = [images[i] for i in np.linspace(0, len(images) - 1, min(count, len(images))).round().astype(int)]
-    blank = np.zeros_like(picked[0])
-    rows = [picked[i : i + columns] for i in range(0, len(picked), columns)]
-    rows[-1] += [blank] * (len(rows[0]) - len(rows[-1]))
-    sheet = np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0)
-    with atomic_path(path) as temporary:
-        _pillow().fromarray(sheet).save(temporary, format="PNG")
-    return len(picked)
-
-
 def save(images: list[Frame], path: str | Path, look: RenderConfig | None = None) -> int:
-    """Write frames as the ending of the path asks: `.gif` moves, `.png` is a strip. Returns how many it holds."""
-    if check_path(path) == ".png":
-        return save_strip(images, path)
-    save_gif(images, path, look)
+    """Write frames, whole or not at all, as the ending of the path asks: `.gif` moves, and loops; `.png` is a strip.
+
+    A strip shows frames that are evenly spaced, left to right, then down. Returns how many frames the file holds.
+    """
+    look, strip = look or RenderConfig(), check_path(path) == ".png"
+    if not images:
+        raise GaitError(f"there are no frames to write to {path}: draw a longer episode")
+    pillow, _, _ = _pillow()
+    options: dict[str, Any] = {"format": "PNG"}
+    if strip:
+        images = [images[i] for i in np.linspace(0, len(images) - 1, min(STRIP, len(images))).round().astype(int)]
+        rows = [images[i : i + COLUMNS] for i in range(0, len(images), COLUMNS)]
+        rows[-1] += [np.zeros_like(images[0])] * (len(rows[0]) - len(rows[-1]))
+        picture = pillow.fromarray(np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0))
+    else:
+        # One palette for all keeps the file small. Each colour counts once in it, so that a thin arrow keeps its own.
+        few = np.concatenate(images[:: max(len(images) // 8, 1)]).reshape(-1, 3)
+        palette = pillow.fromarray((np.unique(few >> 2, axis=0) << 2)[None]).quantize(COLOURS)
+        quantized = [pillow.fromarray(image).quantize(palette=palette, dither=pillow.Dither.NONE) for image in images]
+        picture, *others = quantized
+        # GIF time steps are hundredths of a second.
+        duration = max(round(100.0 / (look.fps * look.speed)), 2) * 10
+        options = {"format": "GIF", "save_all": True, "append_images": others, "duration": duration, "loop": 0}
+    with atomic_path(path) as temporary:
+        picture.save(temporary, optimize=False, **options)
     return len(images)
 
 
@@ -202,7 +278,7 @@ def find_backend() -> str:
             return backend
     if asked:
         raise GaitError(f"MUJOCO_GL is '{asked}', which does not work here: run {INSTALL[asked]}, or unset MUJOCO_GL")
-    raise GaitError(f"drawing needs EGL or OSMesa: run {INSTALL['']}")
+    raise GaitError(f"drawing needs EGL or OSMesa: run {' or '.join(INSTALL.values())}")
 
 
 def backend_works(backend: str) -> bool:
@@ -218,27 +294,18 @@ def backend_works(backend: str) -> bool:
     return tried.returncode == 0
 
 
-def _gl_context(config: RenderConfig) -> Any:
-    backend = _chosen_backend()
-    module = importlib.import_module(f"mujoco.{backend}")
-    context = module.GLContext(config.width, config.height)
-    context.make_current()
-    return context
-
-
 @functools.cache
-def _chosen_backend() -> str:
+def _gl_module() -> Any:
     # PyOpenGL binds to one platform for the life of the process, and MuJoCo records it in this variable.
     backend = os.environ.get("PYOPENGL_PLATFORM", "").lower()
     if backend not in BACKENDS or not backend_works(backend):
-        backend = find_backend()
-        os.environ["PYOPENGL_PLATFORM"] = backend
-    return backend
+        os.environ["PYOPENGL_PLATFORM"] = backend = find_backend()
+    return importlib.import_module(f"mujoco.{backend}")
 
 
-def _pillow() -> Any:
+def _pillow() -> tuple[Any, Any, Any]:
     try:
-        from PIL import Image
+        from PIL import Image, ImageDraw, ImageFont
     except ImportError:
         raise need_extra("Pillow", "sim") from None
-    return Image
+    return Image, ImageDraw, ImageFont

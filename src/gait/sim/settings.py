@@ -1,15 +1,135 @@
-"""Settings of an episode, and how they are drawn at random."""
+"""Settings of an episode, with its command schedule and pushes on the base, and how they are drawn at random."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gait.sim.commands import Command, CommandRanges, Push, random_pushes, random_schedule
+from gait.errors import GaitError
 from gait.sim.gaits import OTHERS, RISING, find_gait
-from gait.sim.terrain import PLATE_FRICTION, find_terrain
 from gait.sim.variety import Variant
+from gait.sim.world import PLATE_FRICTION, find_terrain
+
+
+@dataclass(frozen=True)
+class Command:
+    """One entry of a command schedule: in force from `start` until the next entry begins."""
+
+    start: float = 0.0
+    """Seconds from the start of the recording."""
+    vx: float = 0.0
+    """Forward velocity in m/s, in the heading frame."""
+    vy: float = 0.0
+    """Velocity to the left in m/s, in the heading frame."""
+    yaw_rate: float = 0.0
+    """Turning rate in rad/s, positive to the left."""
+    height: float = 0.0
+    """Height of the base above its usual walking height, in metres."""
+    step_height: float = 0.0
+    """How high the feet are lifted in metres; 0 takes the gait's own."""
+    step_frequency: float = 0.0
+    """Cycles per second; 0 takes the gait's own."""
+    gait: str = ""
+    """Gait to change to; empty keeps the present one."""
+
+
+@dataclass(frozen=True)
+class Push:
+    """A force on the base for a short time."""
+
+    start: float
+    """Seconds from the start of the recording."""
+    duration: float
+    """Seconds."""
+    force_w: tuple[float, float, float]
+    """Newtons, in the world frame."""
+
+
+@dataclass(frozen=True)
+class CommandRanges:
+    """What random command schedules are drawn from, uniformly."""
+
+    vx: tuple[float, float] = (-0.6, 1.0)
+    vy: tuple[float, float] = (-0.4, 0.4)
+    yaw_rate: tuple[float, float] = (-0.8, 0.8)
+    height: tuple[float, float] = (-0.03, 0.02)
+    step_height: tuple[float, float] = (0.05, 0.10)
+    frequency_scale: tuple[float, float] = (0.9, 1.15)
+    """Step frequency relative to the gait's own."""
+    hold: tuple[float, float] = (1.5, 4.0)
+    """Seconds until the next command."""
+    still_share: float = 0.1
+    """Share of commands that ask for no velocity at all: stepping on the spot."""
+
+
+def check_schedule(commands: Sequence[Command]) -> None:
+    """Raise a GaitError unless the schedule starts at or before 0 s and its start times increase."""
+    starts = [command.start for command in commands]
+    if not starts or starts[0] > 0.0:
+        raise GaitError("the command schedule must begin with an entry whose start is 0")
+    if any(later <= earlier for earlier, later in itertools.pairwise(starts)):
+        raise GaitError("the command schedule must be sorted by strictly increasing start times")
+
+
+def random_schedule(
+    rng: np.random.Generator, seconds: float, own_frequency: float, ranges: CommandRanges | None = None
+) -> tuple[Command, ...]:
+    """Random commands for `seconds`.
+
+    Args:
+        rng: source of randomness.
+        seconds: length of the schedule.
+        own_frequency: the gait's own cycles per second, which `frequency_scale` multiplies.
+        ranges: what to draw from.
+    """
+    ranges = ranges or CommandRanges()
+    commands, start = [], 0.0
+    while start < seconds:
+        moving = float(rng.random() >= ranges.still_share)
+        velocity = {name: moving * rng.uniform(*getattr(ranges, name)) for name in ("vx", "vy", "yaw_rate")}
+        heights = {name: rng.uniform(*getattr(ranges, name)) for name in ("height", "step_height")}
+        frequency = own_frequency * rng.uniform(*ranges.frequency_scale)
+        commands.append(Command(start=start, **velocity, **heights, step_frequency=frequency))
+        start += rng.uniform(*ranges.hold)
+    return tuple(commands)
+
+
+def change_gait(commands: Sequence[Command], at: float, gait: str, quicker: float) -> tuple[Command, ...]:
+    """The same schedule with another gait from a moment on.
+
+    Args:
+        commands: the schedule.
+        at: seconds from the start of the recording.
+        gait: name of the new gait.
+        quicker: step frequency of the new gait relative to the old one.
+    """
+    before = [command for command in commands if command.start < at]
+    later = [replace(before[-1], start=at, gait=gait), *(command for command in commands if command.start > at)]
+    return (*before, *(replace(command, step_frequency=quicker * command.step_frequency) for command in later))
+
+
+def random_pushes(
+    rng: np.random.Generator, seconds: float, every: float, impulse: tuple[float, float]
+) -> tuple[Push, ...]:
+    """Horizontal pushes of random direction, on average one in `every` seconds.
+
+    Args:
+        rng: source of randomness.
+        seconds: length of the episode.
+        every: mean time between pushes in seconds; 0 means none.
+        impulse: range of the impulse in N s; 13 N s change a Go1's velocity by about 1 m/s.
+    """
+    pushes: list[Push] = []
+    start = rng.exponential(every) if every > 0.0 else seconds
+    while start < seconds:
+        angle, size, duration = rng.uniform(-np.pi, np.pi), rng.uniform(*impulse), rng.uniform(0.05, 0.2)
+        force = size / duration
+        pushes.append(Push(start, duration, (force * float(np.cos(angle)), force * float(np.sin(angle)), 0.0)))
+        start += duration + rng.exponential(every)
+    return tuple(pushes)
 
 
 @dataclass(frozen=True)
@@ -24,7 +144,7 @@ class EpisodeConfig:
     """Gait at the start; commands may change it. `stationary` follows random joint targets instead of walking,
     `airborne` is lifted, carried and dropped, and `rising` lies down and gets up."""
     terrain: str = "flat"
-    """Kind of ground; see `gait.sim.terrain.TERRAINS`."""
+    """Kind of ground; see `gait.sim.world.TERRAINS`."""
     seconds: float = 10.0
     """Length of the recording."""
     settle: float = 1.5
@@ -70,60 +190,44 @@ class EpisodeConfig:
     """End the episode at the moment of a fall."""
 
 
-@dataclass(frozen=True)
-class RandomRanges:
-    """What `randomise` draws from, uniformly."""
-
-    restitution: tuple[float, float] = (0.1, 0.3)
-    contact_stiffness: tuple[float, float] = (0.7, 1.4)
-    payload_mass: tuple[float, float] = (0.0, 1.5)
-    payload_offset: tuple[float, float] = (-0.06, 0.06)
-    """Position of the payload from the middle of the base along x; a third of it along y."""
-    com_shift: tuple[float, float] = (-0.015, 0.015)
-    motor_strength: tuple[float, float] = (0.9, 1.1)
-    joint_friction: tuple[float, float] = (0.5, 1.5)
-    joint_damping: tuple[float, float] = (0.5, 2.0)
-    kp: tuple[float, float] = (20.0, 100.0)
-    """Drawn evenly in the logarithm."""
-    damping_ratio: tuple[float, float] = (0.10, 0.20)
-    """kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1."""
-    control_rates: tuple[int, ...] = (50, 100, 200, 250, 500)
-    commands: CommandRanges = field(default_factory=CommandRanges)
-    push_every: float = 6.0
-    """Mean seconds between pushes; 0 is none."""
-    push_impulse: tuple[float, float] = (1.0, 5.0)
-    """Newton seconds."""
-
-
-def randomise(rng: np.random.Generator, base: EpisodeConfig, ranges: RandomRanges | None = None) -> EpisodeConfig:
+def randomise(
+    rng: np.random.Generator, base: EpisodeConfig, commands: CommandRanges | None = None, pushed: bool = True
+) -> EpisodeConfig:
     """A copy of `base` with its physics, gains, commands and pushes drawn at random.
 
     Robot, gait, terrain, length, feedback and the benchmark's own differences (links, motor lag) stay as they are. A
     friction that `base` gives stays too; otherwise it comes from the terrain's range.
+
+    Args:
+        rng: source of randomness.
+        base: what stays.
+        commands: what commands are drawn from.
+        pushed: whether there are pushes, of 1 to 5 N s every 6 s.
     """
-    ranges = ranges or RandomRanges()
     friction = rng.uniform(*find_terrain(base.terrain).friction_range)
     still = base.gait in OTHERS
     frequency = 0.0 if still else 1.0 / find_gait(base.gait).period
-    kp = float(np.exp(rng.uniform(*np.log(ranges.kp))))
-    along = rng.uniform(*ranges.payload_offset)
+    # Evenly in the logarithm.
+    kp = float(np.exp(rng.uniform(*np.log((20.0, 100.0)))))
+    along = rng.uniform(-0.06, 0.06)
     return replace(
         base,
         friction=friction if base.friction is None else base.friction,
-        restitution=rng.uniform(*ranges.restitution),
-        contact_stiffness=rng.uniform(*ranges.contact_stiffness),
-        payload_mass=rng.uniform(*ranges.payload_mass),
-        payload_position=(along, rng.uniform(*ranges.payload_offset) / 3.0, base.payload_position[2]),
-        com_shift=(rng.uniform(*ranges.com_shift), rng.uniform(*ranges.com_shift) / 2.0, 0.0),
-        motor_strength=rng.uniform(*ranges.motor_strength),
-        joint_friction=rng.uniform(*ranges.joint_friction),
-        joint_damping=rng.uniform(*ranges.joint_damping),
+        restitution=rng.uniform(0.1, 0.3),
+        contact_stiffness=rng.uniform(0.7, 1.4),
+        payload_mass=rng.uniform(0.0, 1.5),
+        payload_position=(along, rng.uniform(-0.06, 0.06) / 3.0, base.payload_position[2]),
+        com_shift=(rng.uniform(-0.015, 0.015), rng.uniform(-0.015, 0.015) / 2.0, 0.0),
+        motor_strength=rng.uniform(0.9, 1.1),
+        joint_friction=rng.uniform(0.5, 1.5),
+        joint_damping=rng.uniform(0.5, 2.0),
         kp=kp,
-        kd=float(np.sqrt(kp)) * rng.uniform(*ranges.damping_ratio),
-        control_rate=int(rng.choice(ranges.control_rates)),
-        commands=base.commands if still else random_schedule(rng, base.seconds, frequency, ranges.commands),
+        # kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1.
+        kd=float(np.sqrt(kp)) * rng.uniform(0.10, 0.20),
+        control_rate=int(rng.choice((50, 100, 200, 250, 500))),
+        commands=base.commands if still else random_schedule(rng, base.seconds, frequency, commands),
         # Nothing steps out to catch a robot that only follows joint targets; the hand pushes by itself.
-        pushes=()
-        if still and base.gait != RISING
-        else random_pushes(rng, base.seconds, ranges.push_every, ranges.push_impulse),
+        pushes=random_pushes(rng, base.seconds, 6.0, (1.0, 5.0))
+        if pushed and (not still or base.gait == RISING)
+        else (),
     )

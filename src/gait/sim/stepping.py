@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gait.arrays import Array
-from gait.sim.compiled import compiled
-from gait.sim.leg_kernels import Legs, calf_rate, feet_of, foot_velocity
-from gait.sim.rotation_kernels import rotate, rotation_from_quat, transform
+from gait.sim.kernels import Legs, calf_rate, compiled, feet_of, foot_velocity, rotate, rotation_from_quat, transform
 
 # Columns of the record.
 POS, QUAT, VEL, OMEGA = slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 13)
@@ -94,6 +92,6 @@ def feet_of_rows(legs: Legs, radius: float, record: Array, place: Array, velocit
             place[k, leg] = transform(R, row[:3], feet[leg])
             velocity[k, leg] = transform(R, row[7:10], foot_velocity(jac[leg], dq[leg], gyro, feet[leg]))
             # omega x (0, 0, -radius) in the world frame, for the point below the centre.
-            spin = rotate(R, calf_rate(legs, leg, q[leg], dq[leg], gyro))
+            spin = rotate(R, calf_rate(legs.signs[leg], q[leg], dq[leg], gyro))
             velocity[k, leg, 0] -= spin[1] * radius
             velocity[k, leg, 1] += spin[0] * radius

@@ -11,13 +11,14 @@ collection costs at most the episodes in flight.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gait.errors import GaitError
+from gait.errors import GaitError, os_errors, reason
 from gait.io import open_log
 from gait.io.atomic import atomic_path
 from gait.log.log import Log
@@ -27,6 +28,13 @@ SETTINGS, INDEX = "collection.json", "index.jsonl"
 FORMAT = 1
 ROBOT_DIGEST = "robot_sha256"
 """Setting that tells two robots of one name apart; collections made before there was one lack it."""
+DIGESTS = (("file", "sha256"), ("robot_file", ROBOT_DIGEST))
+"""The files of an episode, and the digests of their contents, as the index names them."""
+
+
+def sha256(contents: bytes) -> str:
+    """The digest by which files and robots are known."""
+    return hashlib.sha256(contents).hexdigest()
 
 
 class Store:
@@ -42,12 +50,10 @@ class Store:
         """
         self.folder = folder
         wanted = {"format": FORMAT, **settings}
-        try:
+        with os_errors(f"cannot use {folder} for a collection"):
             folder.mkdir(parents=True, exist_ok=True)
             present = _read_settings(folder)
             self.sweep()
-        except OSError as error:
-            raise GaitError(f"cannot use {folder} for a collection: {_reason(error)}") from None
         if present is not None:
             _compare(folder, present, wanted)
         elif (folder / INDEX).exists():
@@ -89,21 +95,24 @@ def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, A
         folder: of the collection.
         missing_ok: return nothing, rather than raise, where there is no index.
     """
-    path = Path(folder) / INDEX
+    path, rows = Path(folder) / INDEX, dict[int, dict[str, Any]]()
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         if missing_ok:
             return []
         raise GaitError(f"{folder} is not a collection: it has no {INDEX}, run `gait sim --out {folder}`") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise GaitError(f"cannot read {path}: {_reason(error)}") from None
-    rows = {}
+    except UnicodeDecodeError:
+        raise GaitError(f"cannot read {path}: it is not a text file") from None
+    except OSError as error:
+        raise GaitError(f"cannot read {path}: {reason(error)}") from None
     for number, line in enumerate(lines, start=1):
-        row = _parse(line)
-        if row is not None:
-            rows[int(row["episode"])] = row
-        elif number < len(lines):
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            row = json.loads(line)
+            if isinstance(row["episode"], int) and isinstance(row["file"], str):
+                rows[row["episode"]] = row
+                continue
+        if number < len(lines):
             raise GaitError(f"{path} is damaged at line {number}: remove that line and run the command again")
     return [rows[number] for number in sorted(rows)]
 
@@ -112,7 +121,7 @@ def write_robot(episode: Path, text: str) -> dict[str, str]:
     """Write the description of an episode's own robot beside it; returns what the index says about it."""
     path = episode.with_suffix(".yaml")
     _write_text(path, text)
-    return {"robot_file": path.name, ROBOT_DIGEST: hashlib.sha256(path.read_bytes()).hexdigest()}
+    return {"robot_file": path.name, ROBOT_DIGEST: sha256(path.read_bytes())}
 
 
 def robot_of_episode(path: str | Path, log: Log | None = None) -> Robot:
@@ -138,35 +147,20 @@ def robot_of_episode(path: str | Path, log: Log | None = None) -> Robot:
 
 def _is_whole(folder: Path, row: Mapping[str, Any]) -> bool:
     """Whether an episode's files are there and as they were written."""
-    for name, digest in (("file", "sha256"), ("robot_file", ROBOT_DIGEST)):
-        if name not in row:
-            continue
-        try:
-            found = hashlib.sha256((folder / row[name]).read_bytes()).hexdigest()
-        except OSError:
-            return False
-        if row.get(digest, found) != found:
-            return False
-    return True
-
-
-def _parse(line: str) -> dict[str, Any] | None:
     try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    good = isinstance(row, dict) and isinstance(row.get("episode"), int) and isinstance(row.get("file"), str)
-    return row if good else None
+        found = {digest: sha256((folder / row[name]).read_bytes()) for name, digest in DIGESTS if name in row}
+    except OSError:
+        return False
+    return all(row.get(digest, value) == value for digest, value in found.items())
 
 
 def _read_settings(folder: Path) -> dict[str, Any] | None:
     path = folder / SETTINGS
     if not path.exists():
         return None
-    try:
+    tree = None
+    with contextlib.suppress(ValueError):
         tree = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        tree = None
     if not isinstance(tree, dict):
         raise GaitError(f"{path} is damaged: choose another folder")
     return tree
@@ -177,11 +171,10 @@ def _compare(folder: Path, present: Mapping[str, Any], wanted: Mapping[str, Any]
     wanted = json.loads(json.dumps(wanted))
     for key in (*wanted, *present):
         old, new = present.get(key), wanted.get(key)
-        if old == new or (key == "episodes" and isinstance(old, int) and isinstance(new, int) and old < new):
+        longer = key == "episodes" and isinstance(old, int) and isinstance(new, int) and old < new
+        if old == new or longer or (key == ROBOT_DIGEST and old is None):
             continue
         if key == ROBOT_DIGEST:
-            if old is None:
-                continue
             raise GaitError(
                 f"{folder} holds a collection of a robot that {wanted.get('robot')} no longer describes:"
                 " choose another folder, or undo the changes of the robot's file"
@@ -195,7 +188,3 @@ def _compare(folder: Path, present: Mapping[str, Any], wanted: Mapping[str, Any]
 def _write_text(path: Path, text: str) -> None:
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else "it is not a text file"

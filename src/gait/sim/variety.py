@@ -21,7 +21,7 @@ from gait import robot as robots
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robot import Robot
-from gait.sim.leg_kernels import forward
+from gait.sim.kernels import forward
 from gait.sim.proportions import Proportions
 
 
@@ -80,10 +80,10 @@ def varied(tree: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
     base = np.array([*variant.base, leg])
     new["name"] = variant.name
     new["leg"]["offsets"] = {
-        key: _plain(np.array(tree["leg"]["offsets"][key]) * getattr(variant, key)) for key in ("hip", "thigh", "calf")
+        key: _scaled(tree["leg"]["offsets"][key], getattr(variant, key)) for key in ("hip", "thigh", "calf")
     }
-    new["leg"]["foot_radius"] = _round(tree["leg"]["foot_radius"] * variant.foot)
-    new["legs"] = {name: _plain(np.array(hip) * base) for name, hip in tree["legs"].items()}
+    new["leg"]["foot_radius"] = _scaled(tree["leg"]["foot_radius"], variant.foot)
+    new["legs"] = {name: _scaled(hip, base) for name, hip in tree["legs"].items()}
     sizes = {
         "base": (base, variant.base_mass),
         "hip": (np.array([leg, variant.hip, leg]), variant.leg_mass),
@@ -91,10 +91,10 @@ def varied(tree: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
         "calf": (np.array([leg, leg, variant.calf]), variant.leg_mass),
     }
     new["links"] = {link: [_part(part, *sizes[link]) for part in parts] for link, parts in tree["links"].items()}
-    new["imu"]["position"] = _plain(np.array(tree["imu"]["position"]) * base)
+    new["imu"]["position"] = _scaled(tree["imu"]["position"], base)
     shapes = tree["shapes"]
-    new["shapes"] = {name: _round(size * leg) for name, size in shapes.items() if name != "base"}
-    new["shapes"]["base"] = _plain(np.array(shapes["base"]) * base)
+    new["shapes"] = {name: _scaled(size, leg) for name, size in shapes.items() if name != "base"}
+    new["shapes"]["base"] = _scaled(shapes["base"], base)
     made = Robot.of(new, variant.name)
     is_now, was = Proportions.of(made), Proportions.of(old)
     grown = Proportions(is_now.length / was.length, is_now.mass / was.mass)
@@ -107,8 +107,8 @@ def varied(tree: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
         ("kp", grown.stiffness),
         ("kd", grown.damping),
     ):
-        new["joints"][key] = _plain(np.array(tree["joints"][key]) * factor)
-    new["joints"]["stand"] = _plain(_stand(old, made))
+        new["joints"][key] = _scaled(tree["joints"][key], factor)
+    new["joints"]["stand"] = _scaled(_stand(old, made))
     return new
 
 
@@ -131,19 +131,16 @@ def _part(part: Mapping[str, Any], size: Array, mass: float) -> dict[str, Any]:
     rows, columns = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
     return {
         **part,
-        "mass": _round(part["mass"] * mass),
-        "com": _plain(np.array(part["com"]) * size),
-        "inertia": _plain(stretched[rows, columns]),
+        "mass": _scaled(part["mass"], mass),
+        "com": _scaled(part["com"], size),
+        "inertia": _scaled(stretched[rows, columns]),
     }
 
 
-def _round(value: float) -> float:
-    return float(f"{value:.6g}")
-
-
-def _plain(values: Array) -> list[float]:
-    """Numbers as a file shows them: what is written is what is simulated."""
-    return [_round(value) for value in values.tolist()]
+def _scaled(value: Any, factor: Any = 1.0) -> Any:
+    """A number or a list of them times a factor, as a file shows it: what is written is what is simulated."""
+    scaled = np.asarray(value) * factor
+    return [_scaled(entry) for entry in scaled] if scaled.ndim else float(f"{scaled:.6g}")
 
 
 def description(name_or_path: str) -> dict[str, Any]:

@@ -36,18 +36,11 @@ def hold_ctrl_c() -> Iterator[None]:
 
     A process needs a second or more to set up its own handler, and interrupted before it would print a traceback.
     """
-    heard = False
-
-    def hear(*_: object) -> None:
-        nonlocal heard
-        heard = True
-
-    ours = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
+    heard: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if ours:
-        signal.signal(signal.SIGINT, hear)
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     # The handler is for this process, whose other threads may receive the signal; the mask is what children inherit.
     masks = hasattr(signal, "pthread_sigmask")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()

@@ -1,4 +1,4 @@
-"""The MuJoCo model: a robot built from its YAML, standing on a terrain.
+"""The MuJoCo model: the terrains, and a robot built from its YAML that stands on one.
 
 Contact settings. The step is 1 ms with semi-implicit Euler, so a recorded joint torque is the torque that acted. Feet
 are spheres on an elliptic friction cone with `impratio` 20: friction is then twenty times as stiff as the normal
@@ -10,23 +10,160 @@ patch of a few millimetres.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gait.arrays import Array
+from gait.errors import GaitError
 from gait.robot import Link, Robot, combined
-from gait.sim.leg_kernels import forward
+from gait.sim.kernels import forward
 from gait.sim.physics import mujoco
-from gait.sim.settings import EpisodeConfig
-from gait.sim.terrain import Surface, find_terrain
+
+if TYPE_CHECKING:
+    from gait.sim.settings import EpisodeConfig
 
 TIMESTEP = 0.001
 """Seconds of one physics step, as in world.xml."""
 CONTACT_TIME = 0.0048
 """Time constant of the ground contact in seconds at stiffness 1."""
+CIRCLE_RADIUS = 1.0
+"""Radius in metres of the circle that is walked on `circular`; its centre lies at y = +radius from the start."""
+PLATE_FRICTION = 0.08
+"""Sliding friction of the slippery half of `circular`, unless an episode says otherwise."""
+SLOPE_ANGLE = 0.17
+"""Steepness of `slope` in radians; it climbs along +x."""
+
+
+@dataclass(frozen=True)
+class Surface:
+    """How a foot meets the ground."""
+
+    friction: float
+    """Sliding friction coefficient."""
+    slippery_friction: float
+    """Sliding friction coefficient of the slippery half of `circular`."""
+    solref: tuple[float, float]
+    """MuJoCo contact reference: time constant in seconds and damping ratio."""
+
+
+@dataclass(frozen=True)
+class Terrain:
+    """A kind of ground."""
+
+    friction: float
+    """Sliding friction unless an episode says otherwise."""
+    friction_range: tuple[float, float]
+    """What randomised episodes draw from."""
+    build: Callable[[Any, Surface, np.random.Generator], None]
+    """Adds the ground to an MjSpec."""
+    loose: bool = False
+    """Whether things lie about that can move."""
+
+
+_PLANE, _BOX, _ELLIPSOID = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_ELLIPSOID
+# Torsional and rolling friction in metres: a contact patch of a few millimetres under a 23 mm rubber ball.
+_SPIN = (0.004, 0.0002)
+SOLIMP = (0.95, 0.99, 0.001, 0.5, 2.0)
+"""Impedance from 0.95 at first touch to 0.99 at 1 mm: nearly rigid at once, so that feet hardly sink."""
+
+
+def ground_geom(
+    parent: Any, surface: Surface, friction: float | None = None, spin: Any = _SPIN, condim: int = 4, **geom: Any
+) -> Any:
+    """Add a geom that feet walk on; its contact parameters win over those of the robot."""
+    mu = surface.friction if friction is None else friction
+    contact = {"solref": list(surface.solref), "solimp": list(SOLIMP), "condim": condim, "priority": 1}
+    return parent.add_geom(friction=[mu, *spin], contype=1, conaffinity=1, **contact, **geom)
+
+
+def _flat(spec: Any, surface: Surface, rng: np.random.Generator, material: str = "grid") -> None:
+    ground_geom(spec.worldbody, surface, name="floor", type=_PLANE, size=[0, 0, 1], material=material)
+
+
+_slippery = partial(_flat, material="plate")
+
+
+def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+    """Loose pebbles and planks on a plane, dense along the first metres of the way."""
+    _flat(spec, surface, rng)
+
+    def loose(name: str, half: Any, kind: Any, place: Any, yaw: float, density: float, tint: list[float]) -> None:
+        body = spec.worldbody.add_body(name=name, pos=list(place), quat=[np.cos(yaw / 2), 0, 0, np.sin(yaw / 2)])
+        body.add_freejoint()
+        # Stones have edges: they neither spin nor roll for long.
+        ground_geom(body, surface, spin=(0.02, 0.004), condim=6, type=kind, size=list(half), density=density, rgba=tint)
+
+    for i in range(48):
+        half = rng.uniform([0.010, 0.010, 0.006], [0.025, 0.025, 0.014])
+        # Along the two tracks that the feet of a walking robot follow.
+        place = (rng.uniform(0.35, 3.2), rng.choice([-0.13, 0.13]) + 0.07 * rng.normal(), half[2])
+        loose(f"pebble{i}", half, _ELLIPSOID, place, rng.uniform(0, 6.28), 2500.0, [0.5, 0.5, 0.45, 1])
+    for i in range(10):
+        half = np.array([rng.uniform(0.10, 0.25), rng.uniform(0.03, 0.06), rng.uniform(0.004, 0.009)])
+        place = (0.5 + 0.27 * i, rng.uniform(-0.2, 0.2), half[2] + 0.03)
+        loose(f"plank{i}", half, _BOX, place, rng.uniform(0, 6.28), 600.0, [0.6, 0.45, 0.25, 1])
+
+
+def _circular(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+    """Two half planes that meet at x = 0: slippery ahead of the start, rubber behind it."""
+    for name, side, mu, material in (
+        ("rubber", -1.0, surface.friction, "grid"),
+        ("plate", 1.0, surface.slippery_friction, "plate"),
+    ):
+        box = {"type": _BOX, "size": [25, 25, 0.5], "pos": [side * 25, 0, -0.5], "material": material}
+        ground_geom(spec.worldbody, surface, friction=mu, name=name, **box)
+
+
+def _rough(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+    """A height field of smoothed noise, a few centimetres high, flat around the start."""
+    cells, half, top = 160, 8.0, 0.05
+    noise = rng.normal(size=(cells, cells))
+    for axis in (0, 1):
+        noise = sum(np.roll(noise, k, axis) for k in (-1, 0, 1)) / 3.0  # type: ignore[assignment]
+    x = np.linspace(-half, half, cells)
+    near = np.hypot(*np.meshgrid(x, x))
+    heights = (noise - noise.min()) / np.ptp(noise)
+    blend = np.clip((near - 0.4) / 0.6, 0.0, 1.0)
+    heights = 0.5 + (heights - 0.5) * blend
+    field = spec.add_hfield(name="rough", nrow=cells, ncol=cells, size=[half, half, top, 0.1])
+    field.userdata = heights.ravel()
+    floor = {"type": mujoco.mjtGeom.mjGEOM_HFIELD, "hfieldname": "rough", "pos": [0, 0, -0.5 * top]}
+    ground_geom(spec.worldbody, surface, name="floor", material="grid", **floor)
+
+
+def _slope(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+    """A plane that climbs along +x from 0.6 m ahead of the start."""
+    _flat(spec, surface, rng)
+    length, thick = 40.0, 1.0
+    c, s = np.cos(SLOPE_ANGLE), np.sin(SLOPE_ANGLE)
+    centre = np.array([0.6, 0.0, 0.0]) + length / 2 * np.array([c, 0, s]) - thick / 2 * np.array([-s, 0, c])
+    turn = [np.cos(SLOPE_ANGLE / 2), 0, -np.sin(SLOPE_ANGLE / 2), 0]
+    box = {"type": _BOX, "size": [length / 2, 20, thick / 2], "pos": list(centre), "quat": turn, "material": "grid"}
+    ground_geom(spec.worldbody, surface, name="ramp", **box)
+
+
+TERRAINS = {
+    "flat": Terrain(0.7, (0.3, 1.0), _flat),
+    "rubber": Terrain(0.9, (0.8, 1.0), _flat),
+    "slippery": Terrain(0.087, (0.083, 0.095), _slippery),
+    "debris": Terrain(0.7, (0.5, 0.9), _debris, loose=True),
+    "circular": Terrain(0.9, (0.8, 1.0), _circular),
+    "rough": Terrain(0.7, (0.5, 1.0), _rough),
+    "slope": Terrain(0.8, (0.6, 1.0), _slope),
+    "ice": Terrain(0.12, (0.05, 0.25), _slippery),
+}
+
+
+def find_terrain(name: str) -> Terrain:
+    """The terrain of that name."""
+    if name not in TERRAINS:
+        raise GaitError(f"unknown terrain '{name}': choose one of {', '.join(TERRAINS)}")
+    return TERRAINS[name]
 
 
 def scaled_robot(robot: Robot, link_scale: Array) -> Robot:
@@ -53,8 +190,11 @@ def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
     return CONTACT_TIME / (ratio * float(np.sqrt(stiffness))), ratio
 
 
-def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator) -> Any:
-    """The world of an episode as an MjSpec: terrain, robot, motors and the contact sensors of feet and body."""
+def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
+    """The compiled MuJoCo model: terrain, robot, motors and the contact sensors of feet and body.
+
+    Random terrains draw from `rng`.
+    """
     terrain = find_terrain(config.terrain)
     spec = mujoco.MjSpec.from_file(str(Path(__file__).with_name("world.xml")))
     spec.modelname = robot.name
@@ -69,13 +209,8 @@ def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator) ->
     solref = contact_solref(config.restitution, config.contact_stiffness)
     # The robot comes first, so that its coordinates lead the state whatever lies around.
     _add_robot(spec, robot, config)
-    terrain.build(spec, Surface(friction, config.slippery_friction, solref), rng)
-    return spec
-
-
-def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
-    """The compiled MuJoCo model. Random terrains draw from `rng`."""
-    return build_spec(robot, config, rng or np.random.default_rng(0)).compile()
+    terrain.build(spec, Surface(friction, config.slippery_friction, solref), rng or np.random.default_rng(0))
+    return spec.compile()
 
 
 def stand_state(robot: Robot, height: float = 0.0) -> Array:
@@ -126,12 +261,8 @@ def _add_robot(spec: Any, robot: Robot, config: EpisodeConfig) -> None:
             _joint(spec, body, robot, config, 3 * i + k)
             _link_shape(body, robot, part, robot.offsets[i, k + 1])
             parent = body
-        foot = {
-            "type": mujoco.mjtGeom.mjGEOM_SPHERE,
-            "size": [robot.foot_radius, 0, 0],
-            "pos": list(robot.offsets[i, 3]),
-        }
-        _shape(parent, name=f"{leg}_foot", **foot, rgba=[0.1, 0.1, 0.1, 1])
+        sphere = {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": [robot.foot_radius, 0, 0], "rgba": [0.1, 0.1, 0.1, 1]}
+        _shape(parent, name=f"{leg}_foot", pos=list(robot.offsets[i, 3]), **sphere)
         _contact_sensor(spec, f"{leg}_force", f"{leg}_foot", mujoco.mjtConDataField.mjCONDATA_FORCE)
 
 

@@ -9,10 +9,9 @@ from dataclasses import replace
 from gait._version import __version__
 from gait.log.log import Log
 from gait.nets.architecture import Architecture
-from gait.sim.collect import simulate_episode
-from gait.sim.compiled import warm_up
+from gait.sim.collect import simulate_episode, warm_up
 from gait.sim.plan import CollectConfig
-from gait.sim.sensing import SAMPLE_DT
+from gait.sim.sensors import SAMPLE_DT
 from gait.sim.workers import prepare_worker
 from gait.train.config import TrainConfig
 from gait.train.data import SequenceSource, noisy_episodes, stacked

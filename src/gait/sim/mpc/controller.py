@@ -3,69 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.robot import Link, Robot, combined
-from gait.sim.commands import Command
 from gait.sim.gaits import GaitClock, gait_id, gait_of
-from gait.sim.leg_kernels import Legs
-from gait.sim.mpc.footwork import find_feet, observe
-from gait.sim.mpc.joint_targets import joint_targets
-from gait.sim.mpc.planner import HORIZON, ForcePlanner, MpcWeights
-from gait.sim.mpc.preview import look_ahead
+from gait.sim.kernels import Legs
+from gait.sim.mpc.footwork import find_feet, joint_targets, observe
+from gait.sim.mpc.planner import HORIZON, Cost, ForcePlanner, look_ahead
 from gait.sim.mpc.walk_state import Pattern, Preview, Tuning, WalkReading, WalkState
 from gait.sim.proportions import Proportions
+from gait.sim.settings import Command
 
 _STILL: Array = np.zeros(3)
-
-
-@dataclass(frozen=True)
-class ControllerConfig:
-    """Settings of the walking controller of a Go1, the same for every gait and terrain; `fitted` makes a robot's."""
-
-    height: float = 0.275
-    """Height of the base above the centres of standing feet, in metres."""
-    friction: float = 0.5
-    """Friction the force planner counts on while no foot slips; it does not know the true one."""
-    least_friction: float = 0.14
-    """Friction it still counts on when feet slip."""
-    slip_speed: float = 0.2
-    """Speed of a standing foot, in m/s, from which on it counts as slipping."""
-    caution_time: float = 0.1
-    """Seconds of slipping in which trust in the ground falls to a third."""
-    trust_rate: float = 0.6
-    """How fast trust returns when feet hold, friction per second."""
-    max_force: float = 180.0
-    """Largest vertical force of a foot in newtons."""
-    plan_rate: float = 60.0
-    """Force plans a second, at most one per control step."""
-    foot_gain: float = 0.03
-    """Seconds by which a velocity error moves a foothold."""
-    acceleration: float = 2.0
-    """How fast the velocity command is followed, m/s^2."""
-    yaw_acceleration: float = 3.0
-    """How fast the turning command is followed, rad/s^2."""
-    leash: float = 0.05
-    """How far the wanted position may run ahead of the body, in metres."""
-    swing_kp: float = 60.0
-    """Effective position gain of swinging legs, whatever the drive's own, in N m/rad."""
-    swing_kd: float = 1.2
-    """Effective velocity gain of swinging legs, in N m s/rad."""
-    grip: float = 0.35
-    """How firmly a standing foot holds on to its place against slipping, in N m s/rad: that place drifts after the foot
-    within `grip / kp` seconds, so stiff and weak drives brake a slip alike."""
-    weights: MpcWeights = field(default_factory=MpcWeights)
-    """What the force planner minimises."""
-
-    def fitted(self, to: Proportions) -> ControllerConfig:
-        """The settings that make a robot of other proportions walk alike."""
-        lengths = {"height": "length", "leash": "length", "slip_speed": "time", "foot_gain": "time"}
-        gains = {"swing_kp": "stiffness", "swing_kd": "damping", "grip": "damping"}
-        fitted = to.fit(self, **lengths, **gains, max_force="mass", yaw_acceleration="/length")
-        return replace(fitted, weights=self.weights.fitted(to))
 
 
 def rigid_body(robot: Robot, q: Array) -> Link:
@@ -90,31 +41,23 @@ class Controller:
     the gait that is walked or changed to, as episodes record it.
     """
 
-    def __init__(
-        self, robot: Robot, gait_name: str, kp: float, kd: float, period: float, config: ControllerConfig | None = None
-    ) -> None:
-        self.config = (config or ControllerConfig()).fitted(Proportions.of(robot))
-        self.robot = robot
-        gait = gait_of(gait_name, robot)
-        self.clock = GaitClock(gait)
-        self.gait_id = gait_id(gait_name)
-        self.period = period
-        c, legs = self.config, robot.num_legs
-        body = rigid_body(robot, robot.q_stand)
-        self._com_b, self.planner = body.com, ForcePlanner(robot.mass, body.inertia, c.weights, c.max_force)
+    def __init__(self, robot: Robot, gait_name: str, kp: float, kd: float, period: float) -> None:
+        size, legs, body = Proportions.of(robot), robot.num_legs, rigid_body(robot, robot.q_stand)
+        lengths = {"height": "length", "leash": "length", "slip_speed": "time", "foot_gain": "time"}
+        gains = {"swing_kp": "stiffness", "swing_kd": "damping", "grip": "damping"}
+        c = size.fit(Tuning(), **lengths, **gains, max_force="mass", yaw_acceleration="/length")
+        self.robot, self.period, gait = robot, period, gait_of(gait_name, robot)
+        self.clock, self.gait_id = GaitClock(gait), gait_id(gait_name)
+        self._com_b, self.planner = body.com, ForcePlanner(Cost.of(robot.mass, body.inertia, size), c.max_force)
         self._legs, self.state, self._view = Legs.of(robot), WalkState.of(legs), Preview.of(HORIZON, legs)
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
         self._under_hips: Array = (robot.offsets[:, 0] + robot.offsets[:, 1])[:, :2]
         self._place_hips()
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
         trust = min(1.0, 0.004 / period)
-        self._tuning = Tuning(
+        self.tuning = c._replace(
             dt=period,
             ground_rate=min(1.0, period / 0.15),
-            foot_gain=c.foot_gain,
-            acceleration=c.acceleration,
-            yaw_acceleration=c.yaw_acceleration,
-            leash=c.leash,
             kp=float(kp),
             kd=float(kd),
             extra_kp=max(c.swing_kp - kp, 0.0) * trust,
@@ -133,7 +76,7 @@ class Controller:
             self.clock.switch(gait_of(command.gait, self.robot))
             self.gait_id = gait_id(command.gait)
         self.wanted[:] = command.vx, command.vy, command.yaw_rate
-        self.height = self.config.height + command.height
+        self.height = self.tuning.height + command.height
         self.step_height = command.step_height or self.clock.gait.step_height
         self.frequency = command.step_frequency
 
@@ -158,13 +101,13 @@ class Controller:
         # To stand is to stop: brake while the legs still step.
         wanted = self.wanted if clock.gait.duty < 1.0 else _STILL
         pattern = Pattern(clock.phases, clock.duty, clock.period)
-        self._trust_ground(observe(self._legs, reading, self._tuning, pattern, wanted, state))
+        self._trust_ground(observe(self._legs, reading, self.tuning, pattern, wanted, state))
         if self._count % self._plan_every == 0:
-            count = look_ahead(reading, self._com_b, self.height, pattern, state, self._view)
+            look_ahead(reading, self._com_b, self.height, pattern, state, self._view)
             yaw, dt = math.atan2(state.R[1, 0], state.R[0, 0]), clock.period / HORIZON
-            self.planner.plan(dt, self.friction, yaw, count, self._view, state.forces, state.acc)
+            self.planner.plan(dt, self.friction, yaw, self._view, state.forces, state.acc)
         self._count += 1
-        joint_targets(self._legs, reading, self._tuning, self.step_height, state, self.q_des)
+        joint_targets(self._legs, reading, self.tuning, self.step_height, state, self.q_des)
         return self.q_des
 
     def _begin(self, reading: WalkReading) -> None:
@@ -180,8 +123,8 @@ class Controller:
 
     def _trust_ground(self, slip: float) -> None:
         """Count on less friction at once when feet slip, and on more again little by little when they hold."""
-        config = self.config
-        if slip > config.slip_speed:
-            self.friction = max(self.friction * math.exp(-self.period / config.caution_time), config.least_friction)
+        c = self.tuning
+        if slip > c.slip_speed:
+            self.friction = max(self.friction * math.exp(-self.period / c.caution_time), c.least_friction)
         else:
-            self.friction = min(self.friction + config.trust_rate * self.period, config.friction)
+            self.friction = min(self.friction + c.trust_rate * self.period, c.friction)

@@ -1,4 +1,7 @@
-"""Footwork, compiled: when legs lift off and touch down, where they land, and where the ground is."""
+"""Footwork, compiled: when legs lift off and touch down, where they land, where the ground is, and the joint targets.
+
+A joint target is the wanted motion of a leg and the torque it takes, as one position for the drive.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import math
 import numpy as np
 
 from gait.arrays import Array
-from gait.sim.compiled import compiled
-from gait.sim.leg_kernels import Legs, feet_of, foot_velocity
+from gait.sim import kernels
+from gait.sim.kernels import Legs, about_z, compiled, rotate, transform
 from gait.sim.mpc.walk_state import Pattern, Tuning, WalkReading, WalkState
-from gait.sim.rotation_kernels import rotation_from_quat, transform
+
+_EPS = 0.004
+"""Seconds between the poses from which velocities and accelerations of the joints are taken."""
 
 
 @compiled
@@ -41,8 +46,8 @@ def observe(legs: Legs, reading: WalkReading, tuning: Tuning, pattern: Pattern, 
 @compiled
 def find_feet(legs: Legs, q: Array, quat: Array, s: WalkState) -> None:
     """Orientation, feet in the base frame and in the odometry frame, and the leg Jacobians."""
-    s.R[:] = rotation_from_quat(quat)
-    feet_of(legs, q, s.feet_b, s.jac)
+    s.R[:] = kernels.rotation_from_quat(quat)
+    kernels.feet_of(legs, q, s.feet_b, s.jac)
     for leg in range(q.shape[0]):
         s.feet_w[leg] = transform(s.R, s.pos, s.feet_b[leg])
 
@@ -57,7 +62,7 @@ def slip_speed(reading: WalkReading, s: WalkState) -> float:
     for leg in range(s.stance.shape[0]):
         if s.stance[leg] == 0 or s.progress[leg] < 0.15 or s.progress[leg] > 0.85:
             continue
-        moving = foot_velocity(s.jac[leg], reading.dq[leg], reading.omega_b, s.feet_b[leg])
+        moving = kernels.foot_velocity(s.jac[leg], reading.dq[leg], reading.omega_b, s.feet_b[leg])
         slide = transform(s.R, reading.vel_w, moving)
         most = max(most, math.sqrt(slide[0] * slide[0] + slide[1] * slide[1]))
     return most
@@ -132,9 +137,7 @@ def follow_command(wanted: Array, tuning: Tuning, yaw: float, s: WalkState) -> N
     for i in range(3):
         step = (tuning.acceleration if i < 2 else tuning.yaw_acceleration) * dt
         s.following[i] += min(max(wanted[i] - s.following[i], -step), step)
-    cos, sin = math.cos(yaw), math.sin(yaw)
-    s.vel_cmd[0] = cos * s.following[0] - sin * s.following[1]
-    s.vel_cmd[1] = sin * s.following[0] + cos * s.following[1]
+    s.vel_cmd[0], s.vel_cmd[1] = about_z(yaw, s.following[0], s.following[1])
     gap_x = s.pose[0] + s.vel_cmd[0] * dt - s.pos[0]
     gap_y = s.pose[1] + s.vel_cmd[1] * dt - s.pos[1]
     far = math.sqrt(gap_x * gap_x + gap_y * gap_y)
@@ -152,10 +155,72 @@ def footholds(stance_time: float, gain: float, yaw: float, vel: Array, s: WalkSt
             continue
         left = (1.0 - s.progress[leg]) * s.swing_time[leg]
         heading = yaw + s.following[2] * (left + 0.5 * stance_time)
-        cos, sin = math.cos(heading), math.sin(heading)
+        hip = about_z(heading, s.hips[leg, 0], s.hips[leg, 1])
         for i in range(2):
-            hip = cos * s.hips[leg, 0] - sin * s.hips[leg, 1] if i == 0 else sin * s.hips[leg, 0] + cos * s.hips[leg, 1]
             ahead = 0.5 * stance_time * vel[i] + gain * (vel[i] - s.vel_cmd[i])
-            s.target[leg, i] = s.pos[i] + vel[i] * left + hip + min(max(ahead, -0.22), 0.22)
+            s.target[leg, i] = s.pos[i] + vel[i] * left + hip[i] + min(max(ahead, -0.22), 0.22)
         rise = s.slope[0] * (s.target[leg, 0] - s.ground[0]) + s.slope[1] * (s.target[leg, 1] - s.ground[1])
         s.target[leg, 2] = s.ground[2] + rise - 0.004
+
+
+@compiled
+def swing_point(progress: float, start: Array, target: Array, lift: float) -> Array:
+    """Place of a swinging foot (3,): at rest on the ground at both ends, `lift` metres up half way."""
+    s = min(max(progress, 0.0), 1.0)
+    blend = s * s * s * (10.0 - 15.0 * s + 6.0 * s * s)
+    bump = 4.0 * s * (1.0 - s)
+    out = start + (target - start) * blend
+    out[2] += lift * bump * bump
+    return out
+
+
+@compiled
+def turned(R: Array, omega: Array, time: float) -> Array:
+    """R exp(omega time): the orientation after turning at a constant body rate."""
+    return kernels.product(R, kernels.so3_exp(omega * time))
+
+
+@compiled
+def joint_targets(legs: Legs, reading: WalkReading, tuning: Tuning, lift: float, s: WalkState, q_des: Array) -> None:
+    """Joint targets (L, 3) to hold for the coming control period, written into `q_des`.
+
+    A target is wanted motion plus wanted torque: q_des = q_ref + (tau + kd dq_ref) / kp. The reference is taken at the
+    middle of the hold, where the body will be by then, so that a slow control rate does not drag the legs behind.
+    `lift` is how high feet are lifted.
+    """
+    # Base poses at the middle of the hold and shortly before and after, then the present one.
+    times = np.array([0.5 * tuning.dt - _EPS, 0.5 * tuning.dt, 0.5 * tuning.dt + _EPS, 0.0])
+    Rs, ps = np.empty((4, 3, 3)), np.empty((4, 3))
+    for k in range(3):
+        Rs[k] = turned(s.R, reading.omega_b, times[k])
+        ps[k] = s.pos + reading.vel_w * times[k] + 0.5 * s.acc * times[k] * times[k]
+    Rs[3], ps[3] = s.R, s.pos
+    # A falling body does not feel its weight, nor do its legs.
+    gravity = -rotate(s.R.T, s.acc + np.array([0.0, 0.0, 9.81]))
+    qs, still = np.empty((4, 3)), np.zeros(3)
+    for leg in range(q_des.shape[0]):
+        q, dq, standing = reading.q[leg], reading.dq[leg], s.stance[leg] == 1
+        foot_w = transform(s.R, s.pos, s.feet_b[leg])
+        if standing:
+            # Holding on to the place where it stood slows a slipping foot; the planned force acts along the vertical.
+            s.grip[leg, :2] += tuning.release * (foot_w[:2] - s.grip[leg, :2])
+            foot_w[:2] = s.grip[leg, :2]
+        else:
+            s.grip[leg] = foot_w
+        for k in range(4):
+            if not standing:
+                at = s.progress[leg] + times[k] / s.swing_time[leg]
+                foot_w = swing_point(at, s.start[leg], s.target[leg], lift)
+            kernels.leg_ik(legs, leg, rotate(Rs[k].T, foot_w - ps[k]), qs[k])
+        wanted = (qs[2] - qs[0]) / (2.0 * _EPS)
+        # A standing leg hardly accelerates: it carries its weight and pushes; a swinging one has its dynamics.
+        if standing:
+            tau = kernels.leg_torque(legs, leg, q, still, still, gravity)
+            force_b, jac = rotate(s.R.T, s.forces[leg]), s.jac[leg]
+            for j in range(3):
+                tau -= jac[j] * force_b[j]
+        else:
+            bend = (qs[2] - 2.0 * qs[1] + qs[0]) / (_EPS * _EPS)
+            tau = kernels.leg_torque(legs, leg, q, dq, bend, gravity)
+            tau += tuning.extra_kp * (qs[3] - q) + tuning.extra_kd * (wanted - dq)
+        q_des[leg] = qs[1] + (tau + tuning.kd * wanted) / tuning.kp

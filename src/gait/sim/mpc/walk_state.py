@@ -39,24 +39,50 @@ class Pattern(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """Settings that stay for a walk."""
+    """Settings of the walking controller of a Go1, the same for every gait and terrain; the controller scales them to
+    its robot and adds, from `dt` on, what follows from its rate and the drives."""
 
-    dt: float
-    """Seconds of a control step, for which joint targets are held."""
-    ground_rate: float
-    """Share of the way to the new ground plane in a step."""
-    foot_gain: float
+    height: float = 0.275
+    """Height of the base above the centres of standing feet, in metres."""
+    friction: float = 0.5
+    """Friction the force planner counts on while no foot slips; it does not know the true one."""
+    least_friction: float = 0.14
+    """Friction it still counts on when feet slip."""
+    slip_speed: float = 0.2
+    """Speed of a standing foot, in m/s, from which on it counts as slipping."""
+    caution_time: float = 0.1
+    """Seconds of slipping in which trust in the ground falls to a third."""
+    trust_rate: float = 0.6
+    """How fast trust returns when feet hold, friction per second."""
+    max_force: float = 180.0
+    """Largest vertical force of a foot in newtons."""
+    plan_rate: float = 60.0
+    """Force plans a second, at most one per control step."""
+    foot_gain: float = 0.03
     """Seconds by which a velocity error moves a foothold."""
-    acceleration: float
-    yaw_acceleration: float
-    leash: float
-    """How far the wanted position may be from the real one, m."""
-    kp: float
-    kd: float
-    extra_kp: float
+    acceleration: float = 2.0
+    """How fast the velocity command is followed, m/s^2."""
+    yaw_acceleration: float = 3.0
+    """How fast the turning command is followed, rad/s^2."""
+    leash: float = 0.05
+    """How far the wanted position may run ahead of the body, in metres."""
+    swing_kp: float = 60.0
+    """Effective position gain of swinging legs, whatever the drive's own, in N m/rad."""
+    swing_kd: float = 1.2
+    """Effective velocity gain of swinging legs, in N m s/rad."""
+    grip: float = 0.35
+    """How firmly a standing foot holds on to its place against slipping, in N m s/rad: that place drifts after the foot
+    within `grip / kp` seconds, so stiff and weak drives brake a slip alike."""
+    dt: float = 0.0
+    """Seconds of a control step, for which joint targets are held."""
+    ground_rate: float = 0.0
+    """Share of the way to the new ground plane in a step."""
+    kp: float = 0.0
+    kd: float = 0.0
+    extra_kp: float = 0.0
     """What swinging legs get on top of the drive's gains."""
-    extra_kd: float
-    release: float
+    extra_kd: float = 0.0
+    release: float = 0.0
     """Share of its way to a foot that slips which the held place goes in a step."""
 
 
@@ -111,20 +137,14 @@ class WalkState(NamedTuple):
     @staticmethod
     def of(legs: int) -> WalkState:
         """The state of a robot that stands at the origin."""
-        three = {name: np.zeros(3) for name in ("pos", "acc", "com_w", "ground", "following", "vel_cmd", "pose")}
-        places = ("feet_b", "feet_w", "forces", "start", "anchor", "target", "grip")
-        return WalkState(
-            **three,
-            **{name: np.zeros((legs, 3)) for name in places},
-            R=np.eye(3),
-            jac=np.zeros((legs, 3, 3)),
-            stance=np.ones(legs, dtype=np.int64),
-            lifted=np.zeros(legs),
-            progress=np.zeros(legs),
-            swing_time=np.full(legs, 0.2),
-            hips=np.zeros((legs, 2)),
-            slope=np.zeros(2),
-        )
+        shapes = {
+            (3,): ("pos", "acc", "com_w", "ground", "following", "vel_cmd", "pose"),
+            (legs, 3): ("feet_b", "feet_w", "forces", "start", "anchor", "target", "grip"),
+            (legs,): ("lifted", "progress"),
+        }
+        zero = {name: np.zeros(shape) for shape, names in shapes.items() for name in names}
+        own = {"R": np.eye(3), "jac": np.zeros((legs, 3, 3)), "hips": np.zeros((legs, 2)), "slope": np.zeros(2)}
+        return WalkState(**zero, **own, stance=np.ones(legs, dtype=np.int64), swing_time=np.full(legs, 0.2))
 
 
 class Preview(NamedTuple):
