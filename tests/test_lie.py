@@ -3,7 +3,7 @@
 import needs
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gait import lie
@@ -72,40 +72,12 @@ def test_left_jacobian_and_its_inverse(w: np.ndarray) -> None:
     np.testing.assert_allclose(gammas[2], double, atol=1e-13)
 
 
-@given(tangents(k=3), tangents(k=3), tangents(k=3))
-def test_group_axioms(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    A, B, C = lie.sek3_exp(a), lie.sek3_exp(b), lie.sek3_exp(c)
-    left = lie.sek3_compose(*lie.sek3_compose(*A, *B), *C)
-    right = lie.sek3_compose(*A, *lie.sek3_compose(*B, *C))
-    np.testing.assert_allclose(as_matrix(*left), as_matrix(*right), atol=1e-11)
-    np.testing.assert_allclose(as_matrix(*lie.sek3_compose(*A, *B)), as_matrix(*A) @ as_matrix(*B), atol=1e-12)
-    np.testing.assert_allclose(as_matrix(*lie.sek3_compose(*A, *lie.sek3_inverse(*A))), np.eye(6), atol=1e-11)
-
-
 @given(tangents(k=3), tangents(k=3))
 def test_adjoint_moves_a_tangent_across(a: np.ndarray, b: np.ndarray) -> None:
-    A = lie.sek3_exp(a)
-    b = 0.1 * b
-    left = lie.sek3_compose(*A, *lie.sek3_exp(b))
-    right = lie.sek3_compose(*lie.sek3_exp(lie.sek3_adjoint(*A) @ b), *A)
-    np.testing.assert_allclose(as_matrix(*left), as_matrix(*right), atol=1e-10)
-
-
-@given(tangents(k=2))
-def test_log_inverts_exp(xi: np.ndarray) -> None:
-    R, x = lie.sek3_exp(xi)
-    again = lie.sek3_exp(lie.sek3_log(R, x))
-    np.testing.assert_allclose(as_matrix(*again), as_matrix(R, x), atol=1e-10)
-
-
-@settings(max_examples=50)
-@given(tangents(k=2))
-def test_sek3_left_jacobian_is_the_integrated_adjoint(xi: np.ndarray) -> None:
-    nodes, weights = np.polynomial.legendre.leggauss(20)
-    integral = np.zeros((9, 9))
-    for n, g in zip(nodes, weights, strict=True):
-        integral += 0.5 * g * lie.sek3_adjoint(*lie.sek3_exp((0.5 * n + 0.5) * xi))
-    np.testing.assert_allclose(lie.sek3_left_jacobian(xi), integral, atol=1e-12 * max(1.0, np.abs(xi).max()))
+    A, b = lie.sek3_exp(a), 0.1 * b
+    left = as_matrix(*A) @ as_matrix(*lie.sek3_exp(b))
+    right = as_matrix(*lie.sek3_exp(lie.sek3_adjoint(*A) @ b)) @ as_matrix(*A)
+    np.testing.assert_allclose(left, right, atol=1e-10)
 
 
 def test_equal_to_gtsam_extended_pose() -> None:
@@ -121,4 +93,3 @@ def test_equal_to_gtsam_extended_pose() -> None:
             R, x = lie.sek3_exp(xi)
             np.testing.assert_allclose(as_matrix(R, x), theirs.matrix(), atol=1e-12)
             np.testing.assert_allclose(lie.sek3_adjoint(R, x), theirs.AdjointMap(), atol=1e-12)
-            np.testing.assert_allclose(lie.sek3_log(R, x), gtsam.ExtendedPose32.Logmap(theirs), atol=1e-12)

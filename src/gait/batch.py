@@ -12,13 +12,12 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import AnyArray, Array, BoolArray
-from gait.binding import CONTACT_SOURCES, CONTACTS, STATE, aligned_bytes, core, pointer
+from gait.binding import CONTACT_SOURCES, CONTACTS, aligned_bytes, core, pointer
 from gait.engine import engines_of
 from gait.errors import GaitError
 from gait.estimator import FIELDS, start_of, width_of
@@ -26,67 +25,7 @@ from gait.methods import DEFAULT, is_python
 from gait.nets.model import Model
 from gait.parameters import Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
-
-
-class BatchStates:
-    """States of n robots after a call of `Batch.update`, as `gait.State`; views that the next call overwrites."""
-
-    __slots__ = ("_rows",)
-
-    def __init__(self, rows: Array) -> None:
-        self._rows = rows
-
-    def _part(self, name: str, *shape: int) -> Array:
-        return self._rows[:, STATE[name]].reshape(len(self._rows), *shape)
-
-    @property
-    def t(self) -> Array:
-        """Stamps of the last samples that were used (n,), s."""
-        return self._rows[:, STATE["t"].start]
-
-    @property
-    def vel_b(self) -> Array:
-        """Velocities in the body frame (n, 3), m/s."""
-        return self._rows[:, STATE["vel_b"]]
-
-    @property
-    def vel_b_std(self) -> Array:
-        """Standard deviations of `vel_b` (n, 3), m/s."""
-        std: Array = np.sqrt(self._part("vel_cov", 9)[:, ::4])
-        return std
-
-    @property
-    def vel_w(self) -> Array:
-        """Velocities in the world frame (n, 3), m/s."""
-        return self._rows[:, STATE["vel_w"]]
-
-    @property
-    def pos_w(self) -> Array:
-        """Positions in the world frame (n, 3), m."""
-        return self._rows[:, STATE["pos_w"]]
-
-    @property
-    def quat_wb_wxyz(self) -> Array:
-        """Orientations, body to world (n, 4), w first."""
-        return self._rows[:, STATE["quat_wb_wxyz"]]
-
-    @property
-    def vel_cov(self) -> Array:
-        """Covariances of `vel_b` (n, 3, 3)."""
-        return self._part("vel_cov", 3, 3)
-
-    @property
-    def pose_cov(self) -> Array:
-        """Covariances of position, then rotation, in world axes (n, 6, 6)."""
-        return self._part("pose_cov", 6, 6)
-
-    @property
-    def health(self) -> AnyArray:
-        """Bits of `gait.health.Health` (n,); 0 where all is well."""
-        return self._rows[:, STATE["health"].start].astype(np.uint32)
-
-    def __len__(self) -> int:
-        return len(self._rows)
+from gait.state import Layout, States
 
 
 class Batch:
@@ -136,7 +75,10 @@ class Batch:
         self._rows = np.full((n, engine.row_doubles), np.nan)
         self._rows[:, -self.robot.num_legs :] = 1.0
         self._out = np.zeros((n, engine.state_doubles))
-        self._parts = self._columns()
+        self._layout = Layout(self.robot.leg_names, engine.shape, 0)
+        names = (*FIELDS, "leg_ok")
+        stops = 1 + np.cumsum([width_of(name, self.robot) for name in names])
+        self._parts = dict(zip(names, np.split(self._rows, [1, *stops], axis=1)[1:-1], strict=True))
         for i in range(n):
             self._core.gait_init(self._at(i), ctypes.addressof(engine.config))
         if engine.config.method == CONTACTS:
@@ -151,9 +93,9 @@ class Batch:
         return len(self._rows)
 
     @property
-    def states(self) -> BatchStates:
+    def states(self) -> States:
         """The states after the last call of `update`."""
-        return BatchStates(self._out)
+        return States(self._out, self._layout)
 
     def update(
         self,
@@ -168,7 +110,7 @@ class Batch:
         contact: npt.ArrayLike | None = None,
         leg_ok: npt.ArrayLike | None = None,
         skip: npt.ArrayLike | None = None,
-    ) -> BatchStates:
+    ) -> States:
         """Take one sample of each robot.
 
         Args:
@@ -243,14 +185,6 @@ class Batch:
 
     def _at(self, robot: int) -> int:
         return pointer(self._memory) + robot * int(self._bytes)
-
-    def _columns(self) -> dict[str, Any]:
-        parts, start = {}, 1
-        for name in (*FIELDS, "leg_ok"):
-            width = width_of(name, self.robot)
-            parts[name] = self._rows[:, start : start + width]
-            start += width
-        return parts
 
     def _put(self, name: str, value: npt.ArrayLike | None) -> None:
         part = self._parts[name]

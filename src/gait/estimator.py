@@ -29,9 +29,10 @@ from gait.methods import DEFAULT, METHODS, Method, python_method
 from gait.nets.model import Model
 from gait.parameters import Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
-from gait.state import Details, Layout, State, trajectory_of
+from gait.state import Layout, State, States
 
-__all__ = ["DEFAULT", "METHODS", "Details", "Estimator", "Method", "State"]
+__all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State", "States"]
+Details = States
 
 FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
 """What a sample is made of, in the order in which the core takes it."""
@@ -261,18 +262,19 @@ class Estimator:
         """
         return self.run_with_details(log, start)[0]
 
-    def run_with_details(self, log: Log, start: str = "auto") -> tuple[Trajectory, Details]:
-        """As `run`, and what the method computed on the way."""
+    def run_with_details(self, log: Log, start: str = "auto") -> tuple[Trajectory, States]:
+        """As `run`, and the states themselves, with what the method computed on the way."""
         log = log.reorder(self.robot)
         with self._lock:
             self.start_as(log, start)
             self._choose([name for name in _OPTIONAL if getattr(log, name) is not None])
             if self._python is not None:
-                states = [self.update(row)._row[: self._context.engine.state_doubles] for row in log.rows()]
-                out = np.array(states).reshape(len(log), -1)
+                rows = [self.update(row)._row[: self._context.engine.state_doubles] for row in log.rows()]
+                out = np.array(rows).reshape(len(log), -1)
             else:
                 out = self._context.run(rows_of(log, self.robot))
-            return trajectory_of(log.t, out, self.method), Details(out, self._layout.shape)
+            states = States(out, self._layout)
+            return states.trajectory(log.t, self.method), states
 
     def start_as(self, log: Log, start: str = "auto") -> None:
         """Reset to where a Log begins: `truth`, `gravity`, or `auto`: ground truth if the log has it."""

@@ -136,48 +136,8 @@ def sek3_exp(xi: Array) -> tuple[Array, Array]:
     return rotation, xi[3:].reshape(-1, 3) @ jacobian.T
 
 
-def sek3_log(R: Array, x: Array) -> Array:
-    """Logarithm of SE_k(3): the tangent (3 + 3 k,) with the shortest rotation."""
-    w = so3_log(R)
-    return np.concatenate([w, (x @ so3_left_jacobian_inverse(w).T).ravel()])
-
-
-def sek3_compose(R1: Array, x1: Array, R2: Array, x2: Array) -> tuple[Array, Array]:
-    """Product of two extended poses."""
-    return R1 @ R2, x1 + x2 @ R1.T
-
-
-def sek3_inverse(R: Array, x: Array) -> tuple[Array, Array]:
-    """Inverse of an extended pose."""
-    return R.T, -x @ R
-
-
 def sek3_adjoint(R: Array, x: Array) -> Array:
     """Adjoint (3 + 3 k square) with X exp(xi) = exp(Ad xi) X."""
     out = np.kron(np.eye(1 + len(x)), R).astype(np.float64)
     out[3:, :3] = np.concatenate([skew(vector) @ R for vector in x])
-    return out
-
-
-def sek3_left_jacobian(xi: Array) -> Array:
-    """Left Jacobian of SE_k(3) (3 + 3 k square): exp(xi + d) = exp(J d) exp(xi) to first order."""
-    w = xi[:3]
-    angle = norm(w)
-    _, _, c, d = coefficients(angle)
-    # (t - sin t - t^3 / 6) / t^5
-    if angle < _SERIES_BELOW:
-        e, t2 = 0.0, angle * angle
-        for n in range(8, -1, -1):
-            e = 1.0 - t2 / ((2 * n + 6) * (2 * n + 7)) * e
-        e /= -120.0
-    else:
-        e = (angle - math.sin(angle) - angle**3 / 6.0) / angle**5
-    W = skew(w)
-    out = np.kron(np.eye(xi.size // 3), so3_left_jacobian(w)).astype(np.float64)
-    for j in range(3, xi.size, 3):
-        V = skew(xi[j : j + 3])
-        WV, VW = W @ V, V @ W
-        WVW = WV @ W
-        block = 0.5 * V + c * (WV + VW + WVW) + d * (W @ WV + VW @ W - 3.0 * WVW)
-        out[j : j + 3, :3] = block + 0.5 * (d + 3.0 * e) * (WVW @ W + W @ WVW)
     return out

@@ -8,13 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gait import lie
-from gait.arrays import Array, BoolArray
+from gait.arrays import AnyArray, Array, BoolArray
 from gait.binding import STATE, STATE_DOUBLES
 from gait.health import HealthReport
 from gait.log.trajectory import Trajectory
-
-_T, _HEALTH, _GAP = (STATE[name].start for name in ("t", "health", "gap"))
-_VEL_COV, _POSE_COV, _PREDICTED = STATE["vel_cov"], STATE["pose_cov"], STATE["predicted"].start
 
 
 class Shape(NamedTuple):
@@ -45,93 +42,77 @@ class Layout(NamedTuple):
     leg_names: Sequence[str]
     shape: Shape
     cov_size: int
-    """Rows of the covariance, which lies at the end."""
+    """Rows of the covariance, which lies at the end; 0 if it is not there."""
 
 
-class State:
-    """The estimate after a sample: a snapshot, which later samples do not change. Of base_link, in SI units."""
+class StateRows:
+    """What a row of the core says, or each of N rows: then all that follows has N in front. In SI units."""
 
     __slots__ = ("_data", "_layout")
 
     def __init__(self, data: bytearray | Array, layout: Layout) -> None:
-        """Take a row of the core with the covariance behind it."""
+        """Take a row, as numbers or as bytes, or rows (N, width)."""
         self._data, self._layout = data, layout
 
     @property
     def _row(self) -> Array:
-        return np.frombuffer(self._data)
+        return np.frombuffer(self._data) if isinstance(self._data, bytearray) else self._data
 
-    @property
-    def t(self) -> float:
-        """Stamp of the last sample that was used, s."""
-        return float(self._row[_T])
+    def _part(self, where: slice, *shape: int) -> Array:
+        row = self._row[..., where]
+        return row.reshape(*row.shape[:-1], *shape) if shape else row
 
     @property
     def vel_b(self) -> Array:
         """Velocity in the body frame (3,), m/s."""
-        return self._row[STATE["vel_b"]]
+        return self._part(STATE["vel_b"])
 
     @property
     def vel_w(self) -> Array:
         """Velocity in the world frame (3,), m/s."""
-        return self._row[STATE["vel_w"]]
+        return self._part(STATE["vel_w"])
 
     @property
     def pos_w(self) -> Array:
         """Position in the world frame (3,), m."""
-        return self._row[STATE["pos_w"]]
+        return self._part(STATE["pos_w"])
 
     @property
     def quat_wb_wxyz(self) -> Array:
         """Orientation, body to world (4,), w first."""
-        return self._row[STATE["quat_wb_wxyz"]]
-
-    @property
-    def R_wb(self) -> Array:
-        """Orientation, body to world (3, 3)."""
-        return lie.rotation_from_quat(self.quat_wb_wxyz)
+        return self._part(STATE["quat_wb_wxyz"])
 
     @property
     def gyro_bias(self) -> Array:
         """Gyro bias (3,), rad/s, in IMU axes."""
-        return self._row[STATE["gyro_bias"]]
+        return self._part(STATE["gyro_bias"])
 
     @property
     def accel_bias(self) -> Array:
         """Accelerometer bias (3,), m/s^2, in IMU axes."""
-        return self._row[STATE["accel_bias"]]
+        return self._part(STATE["accel_bias"])
 
     @property
     def vel_cov(self) -> Array:
         """Covariance of `vel_b` (3, 3)."""
-        return self._row[_VEL_COV].reshape(3, 3)
+        return self._part(STATE["vel_cov"], 3, 3)
 
     @property
     def vel_b_std(self) -> Array:
         """Standard deviation of `vel_b` (3,), m/s."""
-        std: Array = np.sqrt(self._row[_VEL_COV.start : _VEL_COV.stop : 4])
+        std: Array = np.sqrt(self._part(STATE["vel_cov"])[..., ::4])
         return std
 
     @property
     def pose_cov(self) -> Array:
         """Covariance of position, then rotation, in world axes (6, 6), in ROS order."""
-        return self._row[_POSE_COV].reshape(6, 6)
-
-    @property
-    def cov(self) -> Array:
-        """Covariance of the right-invariant error: rotation, velocity, position, biases (15, 15), then feet."""
-        size = self._layout.cov_size
-        return self._row[-size * size :].reshape(size, size)
+        return self._part(STATE["pose_cov"], 6, 6)
 
     @property
     def predicted(self) -> tuple[Array, Array]:
         """The network's own velocity (3,) and standard deviation (3,), m/s; nan for model-based methods."""
-        return self._row[_PREDICTED : _PREDICTED + 3], np.exp(self._row[_PREDICTED + 3 : _PREDICTED + 6])
-
-    @property
-    def health(self) -> HealthReport:
-        """What is wrong, if anything: `str(state.health)` is `ok` or, say, `leg FR stale, gap 0.12 s`."""
-        return HealthReport(int(self._row[_HEALTH]), self._layout.leg_names, float(self._row[_GAP]))
+        velocity, log_std = np.split(self._part(STATE["predicted"]), 2, axis=-1)
+        return velocity, np.exp(log_std)
 
     @property
     def attention(self) -> Array | None:
@@ -140,7 +121,7 @@ class State:
         Of `gait-legs` how much each leg looked at each other (L, L).
         """
         shape = self._layout.shape
-        return self._row[shape.attention].reshape(shape.history, shape.tokens) if shape.history else None
+        return self._part(shape.attention, shape.history, shape.tokens) if shape.history else None
 
     @property
     def legs(self) -> tuple[Array, Array] | None:
@@ -148,64 +129,72 @@ class State:
 
         Only of `gait-legs`, and if attention was asked for at `load`; otherwise None.
         """
-        if not self._layout.shape.legs:
+        shape = self._layout.shape
+        if not shape.legs:
             return None
-        outputs = self._row[self._layout.shape.leg_outputs].reshape(-1, 6)
-        return outputs[:, :3], np.exp(outputs[:, 3:])
+        outputs = self._part(shape.leg_outputs, shape.legs, 6)
+        return outputs[..., :3], np.exp(outputs[..., 3:])
+
+    @property
+    def contact(self) -> BoolArray | None:
+        """Which feet a model-based method took to be on the ground (L,)."""
+        feet = self._layout.shape.contacts
+        return self._part(slice(STATE_DOUBLES, STATE_DOUBLES + feet)) > 0.5 if feet else None
+
+
+class State(StateRows):
+    """The estimate after a sample: a snapshot, which later samples do not change. Of base_link, in SI units."""
+
+    __slots__ = ()
+
+    @property
+    def t(self) -> float:
+        """Stamp of the last sample that was used, s."""
+        return float(self._row[STATE["t"].start])
+
+    @property
+    def R_wb(self) -> Array:
+        """Orientation, body to world (3, 3)."""
+        return lie.rotation_from_quat(self.quat_wb_wxyz)
+
+    @property
+    def cov(self) -> Array:
+        """Covariance of the right-invariant error: rotation, velocity, position, biases (15, 15), then feet."""
+        size = self._layout.cov_size
+        return self._part(slice(-size * size, None), size, size)
+
+    @property
+    def health(self) -> HealthReport:
+        """What is wrong, if anything: `str(state.health)` is `ok` or, say, `leg FR stale, gap 0.12 s`."""
+        flags, gap = self._row[STATE["health"].start], self._row[STATE["gap"].start]
+        return HealthReport(int(flags), self._layout.leg_names, float(gap))
 
     def __repr__(self) -> str:
         x, y, z = self.vel_b
         return f"State(t={self.t:.3f} s, vel_b=[{x:.3f}, {y:.3f}, {z:.3f}] m/s, {self.health})"
 
 
-class Details:
-    """What a method computed on the way, for each sample of a Log."""
+class States(StateRows):
+    """The states of many samples: of a whole Log, or of each robot in a Batch, whose next call overwrites them."""
 
-    def __init__(self, rows: Array, shape: Shape) -> None:
-        self._rows, self._shape = rows, shape
+    __slots__ = ()
 
-    @property
-    def predicted(self) -> tuple[Array, Array]:
-        """The network's own velocity (N, 3) and standard deviation (N, 3); nan for model-based methods."""
-        return self._rows[:, _PREDICTED : _PREDICTED + 3], np.exp(self._rows[:, _PREDICTED + 3 : _PREDICTED + 6])
+    def __len__(self) -> int:
+        return len(self._row)
 
     @property
-    def attention(self) -> Array | None:
-        """Where the network looked (N, history, tokens), as `State.attention`."""
-        shape = self._shape
-        return self._rows[:, shape.attention].reshape(-1, shape.history, shape.tokens) if shape.history else None
+    def t(self) -> Array:
+        """Stamps of the last samples that were used (N,), s."""
+        return self._row[:, STATE["t"].start]
 
     @property
-    def legs(self) -> tuple[Array, Array] | None:
-        """Body velocity by each leg (N, L, 3) and its standard deviation (N, L, 3), as `State.legs`."""
-        if not self._shape.legs:
-            return None
-        outputs = self._rows[:, self._shape.leg_outputs].reshape(len(self._rows), -1, 6)
-        return outputs[..., :3], np.exp(outputs[..., 3:])
+    def health(self) -> AnyArray:
+        """Bits of `gait.health.Health` (N,); 0 where all is well."""
+        return self._row[:, STATE["health"].start].astype(np.uint32)
 
-    @property
-    def contact(self) -> BoolArray | None:
-        """Which feet a model-based method took to be on the ground (N, L)."""
-        return self._rows[:, STATE_DOUBLES:] > 0.5 if self._shape.contacts else None
-
-
-def trajectory_of(t: Array, rows: Array, source: str) -> Trajectory:
-    """A Trajectory from the rows (N, width) of a whole log."""
-    count = len(rows)
-
-    def part(name: str, *shape: int) -> Array:
-        return rows[:, STATE[name]].reshape(count, *shape)
-
-    return Trajectory(
-        t=t,
-        quat_wb_wxyz=part("quat_wb_wxyz", 4),
-        vel_w=part("vel_w", 3),
-        pos_w=part("pos_w", 3),
-        vel_b=part("vel_b", 3),
-        gyro_bias=part("gyro_bias", 3),
-        accel_bias=part("accel_bias", 3),
-        vel_cov=part("vel_cov", 3, 3),
-        pose_cov=part("pose_cov", 6, 6),
-        health=rows[:, _HEALTH].astype(np.uint32),
-        source=source,
-    )
+    def trajectory(self, t: Array, source: str) -> Trajectory:
+        """As the Trajectory of a Log with these stamps."""
+        names = (
+            "quat_wb_wxyz", "vel_w", "pos_w", "vel_b", "gyro_bias", "accel_bias", "vel_cov", "pose_cov", "health",
+        )  # fmt: skip
+        return Trajectory(t=t, source=source, **{name: getattr(self, name) for name in names})
