@@ -181,7 +181,7 @@ def test_what_cannot_run_is_left_out_with_a_word(monkeypatch: pytest.MonkeyPatch
     assert chosen == ["gait", "iekf", "iekf-sr"]
     assert [text.split()[0] for text in left_out] == ["gait-flat", "nmn", "gait-legs"]
     assert available(["iekf"]) == (["iekf"], [])
-    with pytest.raises(GaitError, match="unknown method 'gate': choose from gait, gait-flat"):
+    with pytest.raises(GaitError, match="unknown method 'gate': choose one of gait, gait-flat"):
         available(["gate"])
 
 

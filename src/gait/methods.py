@@ -127,3 +127,13 @@ def method_name(method: str | Path) -> str:
     if len(new or mine) != 1:
         raise GaitError(f"{path} registers {len(new or mine)} methods: call gait.methods.register once")
     return (new or mine)[0]
+
+
+def known_method(method: str | Path) -> str:
+    """The name of a method that there is; as `method_name`, and GaitError if there is none of that name."""
+    name = method_name(method)
+    if name not in METHODS:
+        raise GaitError(
+            f"unknown method '{name}': choose of {', '.join(METHODS)}, or give a Python file that registers one"
+        )
+    return name

@@ -27,9 +27,10 @@ from gait.bench.rivals import MissingRivalError, Step
 from gait.bench.timing import Burst, burst_medians, paced
 from gait.engine import Context, engines_of
 from gait.errors import GaitError
-from gait.estimator import METHODS, Estimator, rows_of
+from gait.estimator import Estimator, rows_of
 from gait.log.log import Log
 from gait.log.sample import Sample
+from gait.methods import METHODS, is_python, known_method
 from gait.nets.model import Model, load_model, model_names
 from gait.parameters import BASELINES
 from gait.robot import Robot
@@ -89,10 +90,8 @@ def available(methods: Sequence[str] | None = None) -> tuple[list[str], list[str
         GaitError: if there is no such method.
     """
     chosen, left_out = [], []
-    for name in METHODS if methods is None else methods:
-        if name not in METHODS:
-            raise GaitError(f"unknown method '{name}': choose from {', '.join(METHODS)}")
-        if name in BASELINES or METHODS[name].weights in model_names():
+    for name in map(known_method, METHODS if methods is None else methods):
+        if not METHODS[name].weights or METHODS[name].weights in model_names():
             chosen.append(name)
         else:
             left_out.append(f"{name} (its weights do not come with gait yet)")
@@ -146,10 +145,9 @@ def _rivals(method: str, log: Log, full: bool) -> tuple[dict[str, Burst], dict[s
     estimator = Estimator.load("go1", method)
     estimator.start_as(log, "truth")
     torques = method in BASELINES or estimator.by_leg
-    bursts = {
-        f"{method}.{OURS}": Stream(log, torques).burst(estimator.update),
-        f"{method}.kernel": _kernel(method, log),
-    }
+    bursts = {f"{method}.{OURS}": Stream(log, torques).burst(estimator.update)}
+    if not is_python(method):
+        bursts[f"{method}.kernel"] = _kernel(method, log)
 
     def attempt(name: str, make: Callable[[], Burst]) -> None:
         try:
@@ -159,7 +157,7 @@ def _rivals(method: str, log: Log, full: bool) -> tuple[dict[str, Burst], dict[s
 
     if method == "iekf":
         attempt("gtsam", lambda: Stream(log).burst(rivals.gtsam_step(log.rate)))
-    if method in BASELINES or estimator.by_leg:
+    if not METHODS[method].weights or estimator.by_leg:
         return bursts, steps, missing
     model = load_model(METHODS[method].weights)
     for name, network in NETWORKS.items():

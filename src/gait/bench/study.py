@@ -16,9 +16,9 @@ from gait.arrays import BoolArray
 from gait.bench.courses import Progress, Walk
 from gait.bench.scores import Ground, WalkScore, score
 from gait.errors import GaitError
-from gait.estimator import METHODS, Estimator
+from gait.estimator import Estimator
+from gait.methods import METHODS, known_method
 from gait.nets.model import model_names
-from gait.parameters import BASELINES
 from gait.report.walk_charts import Trace
 
 TRAINED_ON_OTHERS = {"bound-pace-pronk": ("trot",), "pace-pronk": ("trot", "bound")}
@@ -44,14 +44,13 @@ the others, or those that `Estimator.load` takes."""
 
 
 def entrants(methods: Sequence[str], seeds: Seeds = "all") -> list[Entrant]:
-    """Whoever takes part for these methods, which are names of `METHODS`."""
+    """Whoever takes part for these methods: names of `METHODS`, or Python files that register one."""
     found = []
-    for method in methods:
-        if method not in METHODS:
-            raise GaitError(f"unknown method '{method}': choose of {', '.join(METHODS)}")
+    for given in methods:
+        method = known_method(given)
         shown = METHODS[method].tabled
-        if method in BASELINES:
-            found.append(Entrant(method, method))
+        if not METHODS[method].weights:
+            found.append(Entrant(method, given))
         elif seeds == "usual":
             # By name it has weights for logs without targets as well.
             found.append(Entrant(method, method, _seed(METHODS[method].weights)))
@@ -176,7 +175,7 @@ def run_entrant(entrant: Entrant, walk: Walk, ground: Ground, start: str) -> tup
     begin = time.perf_counter()
     trajectory, details = estimator.run_with_details(log, start)
     spent = time.perf_counter() - begin
-    network = details if entrant.method not in BASELINES and not estimator.by_leg else None
+    network = details if METHODS[entrant.method].weights and not estimator.by_leg else None
     one = score(walk, entrant.method, entrant.seed, ground, trajectory, network, spent)
     if not entrant.shown or walk.run:
         return one, None

@@ -13,8 +13,9 @@ from gait.bench.courses import Progress, Walk
 from gait.bench.scores import WalkScore
 from gait.bench.study import Study, run_study
 from gait.errors import GaitError
-from gait.estimator import METHODS, Estimator
+from gait.estimator import Estimator
 from gait.log.log import MAX_GAP, Log
+from gait.methods import METHODS, known_method
 from gait.metrics import mean_std
 from gait.report.chart import Chart
 from gait.report.method_table import FIGURES, NOTE, WIDE, figure_table, method_table
@@ -72,8 +73,7 @@ def left_out_notes(study: Study) -> list[str]:
 
 def _obstacle(logs: Mapping[str, Log], method: str, start: str) -> str:
     """Why a method cannot run on all of the logs; empty if it can."""
-    if method not in METHODS:
-        raise GaitError(f"unknown method '{method}': choose of {', '.join(METHODS)}, or all")
+    known_method(method)
     for name, log in logs.items():
         # Two samples are enough: a field that a log has, it has in every row.
         short = log.slice(t1=float(log.t[2])) if len(log) > 2 else log
