@@ -33,7 +33,7 @@ def test_nothing_heavy_is_installed(base_python: str) -> None:
 def test_the_base_imports_and_estimates(base_python: str) -> None:
     code = """
 import numpy as np, gait
-from gait.filters import InvariantEKF
+from gait.invariant_ekf import InvariantEKF
 robot = gait.Robot.load("go1")
 assert robot.feet(robot.q_stand).shape == (4, 3)
 ekf = InvariantEKF()

@@ -215,7 +215,7 @@ def test_hysteresis_and_dwell(robot: Robot) -> None:
             t += 0.002
             force = robot.mass * 9.81 * np.array([share, 0.3, 0.3, 0.3])
             estimator.update(t, zero, np.array([0.0, 0.0, 9.81]), q, q * 0.0, foot_force=force)
-        return bool(estimator._out[-(estimator._cov_size**2) - 4] > 0.5)
+        return bool(estimator._out[-(estimator._layout.cov_size**2) - 4] > 0.5)
 
     assert not feed(0.0, 1)  # sets the clock
     assert not feed(0.3, 4)  # too short

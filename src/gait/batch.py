@@ -25,7 +25,7 @@ from gait.methods import DEFAULT, is_python
 from gait.nets.model import Model
 from gait.parameters import Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
-from gait.state import Layout, States
+from gait.state import RowLayout, StateArrays
 
 
 class Batch:
@@ -75,7 +75,7 @@ class Batch:
         self._rows = np.full((n, engine.row_doubles), np.nan)
         self._rows[:, -self.robot.num_legs :] = 1.0
         self._out = np.zeros((n, engine.state_doubles))
-        self._layout = Layout(self.robot.leg_names, engine.shape, 0)
+        self._layout = RowLayout(self.robot.leg_names, engine.shape, 0)
         names = (*FIELDS, "leg_ok")
         stops = 1 + np.cumsum([width_of(name, self.robot) for name in names])
         self._parts = dict(zip(names, np.split(self._rows, [1, *stops], axis=1)[1:-1], strict=True))
@@ -93,9 +93,9 @@ class Batch:
         return len(self._rows)
 
     @property
-    def states(self) -> States:
+    def states(self) -> StateArrays:
         """The states after the last call of `update`."""
-        return States(self._out, self._layout)
+        return StateArrays(self._out, self._layout)
 
     def update(
         self,
@@ -110,7 +110,7 @@ class Batch:
         contact: npt.ArrayLike | None = None,
         leg_ok: npt.ArrayLike | None = None,
         skip: npt.ArrayLike | None = None,
-    ) -> States:
+    ) -> StateArrays:
         """Take one sample of each robot.
 
         Args:

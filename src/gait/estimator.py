@@ -29,10 +29,10 @@ from gait.methods import DEFAULT, METHODS, Method, python_method
 from gait.nets.model import Model
 from gait.parameters import Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
-from gait.state import Layout, State, States
+from gait.state import RowLayout, State, StateArrays
 
-__all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State", "States"]
-Details = States
+__all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State", "StateArrays"]
+Details = StateArrays
 
 FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
 """What a sample is made of, in the order in which the core takes it."""
@@ -262,7 +262,7 @@ class Estimator:
         """
         return self.run_with_details(log, start)[0]
 
-    def run_with_details(self, log: Log, start: str = "auto") -> tuple[Trajectory, States]:
+    def run_with_details(self, log: Log, start: str = "auto") -> tuple[Trajectory, StateArrays]:
         """As `run`, and the states themselves, with what the method computed on the way."""
         log = log.reorder(self.robot)
         with self._lock:
@@ -273,7 +273,7 @@ class Estimator:
                 out = np.array(rows).reshape(len(log), -1)
             else:
                 out = self._context.run(rows_of(log, self.robot))
-            states = States(out, self._layout)
+            states = StateArrays(out, self._layout)
             return states.trajectory(log.t, self.method), states
 
     def start_as(self, log: Log, start: str = "auto") -> None:
@@ -330,7 +330,7 @@ class Estimator:
         """Let a context take the samples that follow."""
         engine = context.engine
         self._context, self._context_at, self._step = context, context.at, context.step
-        self._layout = Layout(self.robot.leg_names, engine.shape, engine.cov_size)
+        self._layout = RowLayout(self.robot.leg_names, engine.shape, engine.cov_size)
         self._out = np.empty(engine.state_doubles + engine.cov_size**2)
         self._out_at = pointer(self._out)
         config, (width, order) = ctypes.addressof(engine.config), (self._sizes[2], pointer(self._order))

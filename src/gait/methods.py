@@ -133,7 +133,5 @@ def known_method(method: str | Path) -> str:
     """The name of a method that there is; as `method_name`, and GaitError if there is none of that name."""
     name = method_name(method)
     if name not in METHODS:
-        raise GaitError(
-            f"unknown method '{name}': choose of {', '.join(METHODS)}, or give a Python file that registers one"
-        )
+        raise GaitError(f"unknown method '{name}': choose one of {', '.join(METHODS)}, or a Python file that adds one")
     return name

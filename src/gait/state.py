@@ -36,7 +36,7 @@ class Shape(NamedTuple):
         return slice(self.attention.stop, self.attention.stop + 6 * self.legs)
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """How to read a row of the core."""
 
     leg_names: Sequence[str]
@@ -50,7 +50,7 @@ class StateRows:
 
     __slots__ = ("_data", "_layout")
 
-    def __init__(self, data: bytearray | Array, layout: Layout) -> None:
+    def __init__(self, data: bytearray | Array, layout: RowLayout) -> None:
         """Take a row, as numbers or as bytes, or rows (N, width)."""
         self._data, self._layout = data, layout
 
@@ -174,7 +174,7 @@ class State(StateRows):
         return f"State(t={self.t:.3f} s, vel_b=[{x:.3f}, {y:.3f}, {z:.3f}] m/s, {self.health})"
 
 
-class States(StateRows):
+class StateArrays(StateRows):
     """The states of many samples: of a whole Log, or of each robot in a Batch, whose next call overwrites them."""
 
     __slots__ = ()
