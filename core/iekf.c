@@ -382,27 +382,30 @@ static void mirror(double *P, int size, int ld)
  * come from the caller, who knows where H is not zero; S is N + HPH. Returns 0, with nothing changed, if the measurement is
  * not finite or its covariance not positive definite. */
 GAIT_INLINE int correct_sized(gait_filter *f, int m, const double *z, const double *HP, const double *HPH, const double *N,
-                         const int size)
+                              const int size)
 {
     const int ld = GAIT_STRIDE(size);
-    double left[2 * MAX_ROWS * GAIT_MAX_STRIDE], right[2 * MAX_ROWS * GAIT_MAX_STRIDE];
-    double S[MAX_ROWS * MAX_ROWS], L[MAX_ROWS * MAX_ROWS], delta[GAIT_MAX_STRIDE], *P = f->P;
+    double K[MAX_ROWS * GAIT_MAX_STRIDE], left[MAX_ROWS * GAIT_MAX_STRIDE];
+    double L[MAX_ROWS * MAX_ROWS], S[MAX_ROWS], delta[GAIT_MAX_STRIDE], *P = f->P;
     for (int i = 0; i < m; i++)
         if (!isfinite(z[i])) return 0;
-    for (int i = 0; i < m * m; i++) L[i] = S[i] = N[i] + HPH[i];
+    for (int i = 0; i < m * m; i++) L[i] = N[i] + HPH[i];
     if (!cholesky(L, m)) return 0;
-    /* The gain transposed, K: a row for each measurement. P becomes P - [K; HP - S K]' [HP; K], where HP - S K is nothing
-     * but what rounding left of it, and Joseph's form puts it right. */
-    solve(L, HP, left, m, ld);
-    for (int i = 0; i < m; i++) subtract_rows(left + (m + i) * ld, HP + i * ld, S + i * m, 1, m, left, ld, ld);
-    memcpy(right, HP, sizeof *right * m * ld);
-    memcpy(right + m * ld, left, sizeof *right * m * ld);
-    for (int r = 0; r < size; r++)
-        subtract_rows(P + r * ld, P + r * ld, left + r, ld, 2 * m, right, ld, r + 1);
+    /* The gain transposed: a row for each measurement. P becomes P - K' HP - (HP - S K)' K, where HP - S K is nothing but
+     * what rounding left of it, and Joseph's form puts it right. */
+    solve(L, HP, K, m, ld);
+    for (int i = 0; i < m; i++) {
+        for (int k = 0; k < m; k++) S[k] = N[i * m + k] + HPH[i * m + k];
+        subtract_rows(left + i * ld, HP + i * ld, S, 1, m, K, ld, ld);
+    }
+    for (int r = 0; r < size; r++) {
+        subtract_rows(P + r * ld, P + r * ld, K + r, ld, m, HP, ld, r + 1);
+        subtract_rows(P + r * ld, P + r * ld, left + r, ld, m, K, ld, r + 1);
+    }
     mirror(P, size, ld);
     for (int j = 0; j < ld; j++) delta[j] = 0.0;
     for (int i = 0; i < m; i++)
-        for (int j = 0; j < ld; j++) delta[j] += z[i] * left[i * ld + j];
+        for (int j = 0; j < ld; j++) delta[j] += z[i] * K[i * ld + j];
     retract(f, delta);
     return 1;
 }
