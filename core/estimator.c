@@ -8,6 +8,12 @@
 
 #include "core.h"
 
+#ifdef __GNUC__
+#define GAIT_FETCH(address) __builtin_prefetch(address, 1, 2)
+#else
+#define GAIT_FETCH(address) (void)(address)
+#endif
+
 static const double JITTER = 0.2;        /* share of the network's period within which a sample is its sample */
 static const double LONGEST_GAP = 10.0;  /* s that are bridged as a whole */
 static const double SPARE_AFTER = 0.05, BACK_AFTER = 0.5; /* s until the spare network takes over, and gives back */
@@ -514,13 +520,34 @@ void gait_step_row(gait_t *g, const double *row, double *state_and_cov)
     gait_cov(g, state_and_cov + gait_state_doubles(g->config));
 }
 
+static void fetch(const void *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64) GAIT_FETCH((const char *)from + i);
+}
+
+/* What a step of a context will read and write, on its way to the cache before it is needed. */
+static void fetch_context(gait_t *g, const gait_config *c, size_t network_floats)
+{
+    const int size = gait_cov_size(c);
+    fetch(g, offsetof(gait_t, filter.P) + (size_t)(size * GAIT_STRIDE(size)) * sizeof(double));
+    fetch(&g->input, sizeof g->input);
+    if (c->method == GAIT_CONTACTS) fetch(&g->contacts, sizeof g->contacts);
+    if (c->method == GAIT_LEGS) fetch(&g->legs, sizeof g->legs);
+    fetch(g->safe_R, sizeof *g - offsetof(gait_t, safe_R));
+    fetch(gait_memory(g), network_floats * sizeof(float));
+}
+
 void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows, const unsigned char *skip,
                        double *states)
 {
-    const size_t width = gait_row_doubles(first->config), out = gait_state_doubles(first->config);
+    const gait_config *c = first->config;
+    const size_t width = gait_row_doubles(c), out = gait_state_doubles(c);
+    size_t floats;
+    memory_floats(c, &floats);
     for (size_t k = 0; k < n; k++) {
         gait_t *g = (gait_t *)((char *)first + k * bytes);
-        const gait_sample sample = sample_of(g->config, rows + k * width);
+        const gait_sample sample = sample_of(c, rows + k * width);
+        if (k + 1 < n) fetch_context((gait_t *)((char *)g + bytes), c, floats);
         if (!(skip && skip[k])) gait_update(g, &sample, (gait_state *)(states + k * out));
     }
 }
