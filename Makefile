@@ -57,7 +57,7 @@ dist: $(FULL)/.ready
 
 setup: $(FULL)/.ready
 
-$(CORE): $(wildcard core/*.[ch]) hatch_build.py
+$(CORE): $(wildcard core/*.[ch] core/python/*.c) hatch_build.py
 	$(PYTHON) hatch_build.py
 
 $(FULL)/.ready: pyproject.toml constraints.txt
