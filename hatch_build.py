@@ -77,9 +77,9 @@ else:
             """Called by hatchling before it collects files."""
             if self.target_name != "wheel":
                 return
-            for old in PACKAGE.glob("_core_*.so"):
+            built = build()
+            for old in set(PACKAGE.glob("_core_*.so")).difference(built):
                 old.unlink()
-            build()
             build_data["artifacts"].append("src/gait/_core_*.so")
             if version == "standard":  # an editable package reads them where they are
                 build_data["force_include"][str(ROOT / "core")] = "gait/core_sources"
