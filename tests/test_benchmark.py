@@ -14,16 +14,14 @@ from rich.console import Console
 from gait import GaitError, Log
 from gait.bench import run_tables as bench
 from gait.bench.courses import COURSES, QUICK, Walk, make_test_set
-from gait.bench.paper import PAPER
-from gait.bench.paper_tables import paper_tables
+from gait.bench.paper_tables import PAPER, paper_tables
 from gait.bench.scores import SLIP_EDGES, Ground, Moments, VelocitySums, WalkScore, velocity_sums
-from gait.bench.side_tables import calibration_table, cost_table, merit_table
-from gait.bench.significance import differences
+from gait.bench.side_tables import calibration_table, cost_table, differences, merit_table
 from gait.bench.study import Study, entrants, run_study
 from gait.cli import main
 from gait.commands.demo import SAMPLE
 from gait.metrics import relative_error, velocity_rmse
-from gait.report import table_text as render
+from gait.report import table as render
 from gait.report.table import Cell, Table, TableLine
 
 RNG = np.random.default_rng(5)

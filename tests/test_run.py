@@ -112,7 +112,7 @@ def test_nothing_is_overwritten_and_nothing_half_done_is_left(
     def broken(*args: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    from gait.report import run_report as report
+    from gait.report import html as report
 
     monkeypatch.setattr(report, "write_run_report", broken)
     assert "no space left" in fails(capsys, "run", path, "--out", path.with_name("new"))

@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+import timeit
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -30,6 +31,7 @@ from gait.errors import GaitError
 from gait.estimator import METHODS, Estimator, rows_of
 from gait.log.log import Log
 from gait.log.sample import Sample
+from gait.nets.architecture import LegsArchitecture
 from gait.nets.model import Model, load_model, model_names
 from gait.parameters import BASELINES
 from gait.robot import Robot
@@ -49,37 +51,29 @@ NETWORKS: dict[str, Callable[[Model], rivals.Network]] = {
 }
 """Runtimes of the network that are measured with our filter."""
 RATIOS = ("torch_eager", "onnxruntime", "gtsam")
+PACED = (OURS, "torch_eager", "onnxruntime")
 Progress = Callable[[str], object]
 
 
-class Stream(Iterator[Sample]):
+def stream(log: Log, torques: bool = False) -> Iterator[Sample]:
     """Samples of a log over and over, with a clock that goes on."""
+    period = 1.0 / log.rate
+    rows = [row._replace(tau=row.tau if torques else None, foot_force=None, contact=None) for row in log.rows()]
+    for k in itertools.count():
+        yield rows[k % len(rows)]._replace(t=k * period)
 
-    def __init__(self, log: Log, torques: bool = False) -> None:
-        self.period, self._count = 1.0 / log.rate, itertools.count()
-        self._rows = [
-            row._replace(tau=row.tau if torques else None, foot_force=None, contact=None) for row in log.rows()
-        ]
 
-    def __next__(self) -> Sample:
-        k = next(self._count)
-        return self._rows[k % len(self._rows)]._replace(t=k * self.period)
+def burst_of(step: Step, samples: Iterator[Sample]) -> Burst:
+    """So many steps on the next samples, which are at hand before the clock starts."""
 
-    def take(self, count: int) -> list[Sample]:
-        """The next few."""
-        return [next(self) for _ in range(count)]
+    def burst(count: int) -> float:
+        taken = list(itertools.islice(samples, count))
+        start = time.perf_counter()
+        for sample in taken:
+            step(sample)
+        return time.perf_counter() - start
 
-    def burst(self, step: Step) -> Burst:
-        """So many steps on the next samples, which are at hand before the clock starts."""
-
-        def burst(count: int) -> float:
-            samples = self.take(count)
-            start = time.perf_counter()
-            for sample in samples:
-                step(sample)
-            return time.perf_counter() - start
-
-        return burst
+    return burst
 
 
 def available(methods: Sequence[str] | None = None) -> tuple[list[str], list[str]]:
@@ -118,17 +112,23 @@ def latency_report(
     log = Log.load(SAMPLE)
     say("preparing the rivals")
     bursts: dict[str, Burst] = {}
-    steps: dict[str, Step] = {}
+    paced_steps: dict[str, tuple[Step, Iterator[Sample]]] = {}
     for method in chosen:
-        more, paced_steps, missing = _rivals(method, log, method == chosen[0])
-        bursts |= more
-        steps |= paced_steps
-        left_out += missing
+        first, makers = method == chosen[0], _rivals(method, log, method == chosen[0])
+        alone = "torch_eager" in makers  # a network that knows no torques
+        for name, make in makers.items():
+            try:
+                bursts[f"{method}.{name}"] = burst_of(make(), stream(log, torques=not alone))
+                if first and alone and name in PACED:
+                    paced_steps[f"{method}.{name}"] = make(), stream(log)
+            except MissingRivalError as error:
+                left_out.append(f"{method}.{name} ({error})")
+            if name == OURS:
+                bursts[f"{method}.kernel"] = _kernel(method, log)
     rounds = max(int(seconds / BURST), 3)
     times = burst_medians(bursts, rounds, BURST, lambda part: say(f"{len(bursts)} rivals in turns, {100 * part:.0f} %"))
     say("a sample every 2 ms")
-    lateness = paced({name: (step, Stream(log)) for name, step in steps.items()}, seconds)
-    rows = _rows(times, lateness)
+    rows = _rows(times, paced(paced_steps, seconds))
     if "gait" in chosen:
         rows.append(Row("gait.run.samples_per_second", _samples_per_second("gait", log), "1/s"))
         say("fresh processes")
@@ -139,40 +139,23 @@ def latency_report(
     return rows
 
 
-def _rivals(method: str, log: Log, full: bool) -> tuple[dict[str, Burst], dict[str, Step], list[str]]:
-    """Bursts by name, the steps for the paced run, and what was left out; only the first method has all rivals."""
-    steps: dict[str, Step] = {}
-    missing: list[str] = []
-    estimator = Estimator.load("go1", method)
-    estimator.start_as(log, "truth")
-    torques = method in BASELINES or estimator.by_leg
-    bursts = {
-        f"{method}.{OURS}": Stream(log, torques).burst(estimator.update),
-        f"{method}.kernel": _kernel(method, log),
-    }
+def _rivals(method: str, log: Log, full: bool) -> dict[str, Callable[[], Step]]:
+    """What makes our step and those of rivals, by name; only the first method has all rivals."""
 
-    def attempt(name: str, make: Callable[[], Burst]) -> None:
-        try:
-            bursts[f"{method}.{name}"] = make()
-        except MissingRivalError as error:
-            missing.append(f"{method}.{name} ({error})")
+    def ours() -> Step:
+        estimator = Estimator.load("go1", method)
+        estimator.start_as(log, "truth")
+        return estimator.update
 
+    makers: dict[str, Callable[[], Step]] = {OURS: ours}
     if method == "iekf":
-        attempt("gtsam", lambda: Stream(log).burst(rivals.gtsam_step(log.rate)))
-    if method in BASELINES or estimator.by_leg:
-        return bursts, steps, missing
-    model = load_model(METHODS[method].weights)
-    for name, network in NETWORKS.items():
-        if full or name in RATIOS:
-            attempt(name, lambda network=network: Stream(log).burst(rivals.with_filter(network(model), log.rate)))  # type: ignore[misc]
-    if full:
-        again = Estimator.load("go1", method)
-        again.start_as(log, "truth")
-        steps[f"{method}.{OURS}"] = again.update
-        for name in ("torch_eager", "onnxruntime"):
-            if f"{method}.{name}" in bursts:
-                steps[f"{method}.{name}"] = rivals.with_filter(NETWORKS[name](model), log.rate)
-    return bursts, steps, missing
+        makers["gtsam"] = lambda: rivals.gtsam_step(log.rate)
+    if METHODS[method].weights:
+        model = load_model(METHODS[method].weights)
+        for name, network in NETWORKS.items():
+            if (full or name in RATIOS) and not isinstance(model.architecture, LegsArchitecture):
+                makers[name] = lambda network=network: rivals.with_filter(network(model), log.rate)  # type: ignore[misc]
+    return makers
 
 
 def _kernel(method: str, log: Log) -> Burst:
@@ -211,12 +194,8 @@ def _rows(times: Mapping[str, float], lateness: Mapping[str, Sequence[float]]) -
 
 def _samples_per_second(method: str, log: Log) -> float:
     """Of `Estimator.run` on the whole log, with all that it does around the C loop."""
-    estimator, spent = Estimator.load("go1", method), []
-    for _ in range(5):
-        start = time.perf_counter()
-        estimator.run(log)
-        spent.append(time.perf_counter() - start)
-    return len(log) / statistics.median(spent)
+    estimator = Estimator.load("go1", method)
+    return len(log) / statistics.median(timeit.repeat(lambda: estimator.run(log), number=1))
 
 
 _START = """

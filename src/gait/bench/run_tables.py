@@ -14,15 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from gait.bench import side_tables as side
 from gait.bench.courses import COURSES, FOLDER, QUICK, UNSEEN, Course, Progress, make_test_set
 from gait.bench.paper_tables import paper_tables
-from gait.bench.side_tables import calibration_table, cost_table, merit_table
-from gait.bench.significance import OURS, Difference, difference_table, differences
 from gait.bench.study import Seeds, Study, run_study
 from gait.errors import GaitError
 from gait.estimator import METHODS
 from gait.io.atomic import atomic_path
-from gait.report import table_text as render
+from gait.report import table as render
 from gait.report.table import Table
 from gait.rows import Row, rows_to_json
 
@@ -33,7 +32,7 @@ class Bench:
 
     study: Study
     tables: tuple[Table, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[side.Difference, ...]
     fingerprint: str
     """SHA-256 over the recordings of the test set."""
     courses: tuple[Course, ...] = ()
@@ -68,14 +67,14 @@ def run_bench(
         workers: processes for simulation, threads for estimation.
         progress: told how far it is.
     """
-    if OURS not in methods:
-        raise GaitError(f"all methods are compared with {OURS}: add it to the methods")
+    if side.OURS not in methods:
+        raise GaitError(f"all methods are compared with {side.OURS}: add it to the methods")
     courses: tuple[Course, ...] = QUICK if quick else COURSES
     test_set = make_test_set(courses, folder, workers, progress)
     seeds: Seeds = "tabled" if quick else "all"
     study = run_study(test_set.walks, methods, seeds=seeds, workers=workers, progress=progress)
-    tables = (merit_table(study), *paper_tables(study), calibration_table(study), cost_table(study))
-    return Bench(study, tables, tuple(differences(study, OURS)), test_set.sha256, courses)
+    tables = (side.merit_table(study), *paper_tables(study), side.calibration_table(study), side.cost_table(study))
+    return Bench(study, tables, tuple(side.differences(study, side.OURS)), test_set.sha256, courses)
 
 
 def verdict(bench: Bench) -> list[str]:
@@ -96,7 +95,7 @@ def verdict(bench: Bench) -> list[str]:
             said = [f"better on {', '.join(better)}"] if better else []
             said += [f"worse on {', '.join(worse)}"] if worse else []
             said += ["no clear difference elsewhere"] if len(better) + len(worse) < len(theirs) else []
-            lines.append(f"{OURS} against {rival}: {'; '.join(said)}")
+            lines.append(f"{side.OURS} against {rival}: {'; '.join(said)}")
     return lines
 
 
@@ -114,7 +113,7 @@ def write_bench(bench: Bench, out: Path, settings: Mapping[str, str], latency: S
     from gait.report.draw import draw
     from gait.report.html import write_report
 
-    tables = [*bench.tables, difference_table(bench.differences)]
+    tables = [*bench.tables, side.difference_table(bench.differences)]
     charts = paper_charts(bench.study, latency)
     config = {**settings, "courses": [asdict(course) for course in bench.courses]}
     pages = [f"## {render.title(one)}\n\n{render.markdown(one)}\n\n{one.note}" for one in tables]

@@ -217,7 +217,7 @@ def _write(
     """Write all files of the run."""
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation
-    from gait.report.run_report import write_run_report
+    from gait.report.html import write_run_report
 
     log, trajectory, robot = done.log, done.trajectory, done.estimator.robot
     progress("writing trajectory.csv", 0.3)
