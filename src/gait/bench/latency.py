@@ -94,9 +94,7 @@ def available(methods: Sequence[str] | None = None) -> tuple[list[str], list[str
 
 
 def latency_report(
-    methods: Sequence[str] | None = None,
-    seconds: float = 1.0,
-    progress: Progress | None = None,
+    methods: Sequence[str] | None = None, seconds: float = 1.0, progress: Progress | None = None
 ) -> list[Row]:
     """Measure the methods and the rivals that are installed.
 

@@ -41,12 +41,12 @@ METRIC_NAMES = {"ate_vel": "ATE vel", "ate_rot": "ATE rot", "re_pos": "RE pos", 
 def paper_tables(study: Study) -> list[Table]:
     """Tables I to IV, as far as the study has what they need; and I and II of the filters instead of the networks."""
     tables = [
-        _velocity_table(study, *TABLE1),
-        _velocity_table(study, *TABLE2),
+        _velocity_table(study, TABLE1),
+        _velocity_table(study, TABLE2),
         _table3(study),
         _table4(study),
-        _velocity_table(study, *TABLE1, fused=True),
-        _velocity_table(study, *TABLE2, fused=True),
+        _velocity_table(study, TABLE1, fused=True),
+        _velocity_table(study, TABLE2, fused=True),
     ]
     return [_beside_paper(table) for table in tables if table.lines]
 
@@ -78,21 +78,15 @@ def _present(study: Study, wanted: Sequence[str]) -> tuple[str, ...]:
     return (*(method for method in wanted if method in methods), *extra)
 
 
-TABLE1 = ("table1", "Table I{}", "velocity error by terrain", ("terrain", "split"), TERRAINS)
-TABLE2 = ("table2", "Table II{}, trained on trot only", "velocity error by gait", ("gait",), GAITS)
+Velocities = tuple[str, str, str, tuple[str, ...], Sequence[str]]
+TABLE1: Velocities = ("table1", "Table I{}", "velocity error by terrain", ("terrain", "split"), TERRAINS)
+TABLE2: Velocities = ("table2", "Table II{}, trained on trot only", "velocity error by gait", ("gait",), GAITS)
 """Name, title, subject, heads and courses of two tables that differ in these alone."""
 
 
-def _velocity_table(
-    study: Study,
-    name: str,
-    title: str,
-    subject: str,
-    heads: tuple[str, ...],
-    courses: Sequence[str],
-    fused: bool = False,
-) -> Table:  # fmt: skip
+def _velocity_table(study: Study, table: Velocities, fused: bool = False) -> Table:
     """Velocity errors as the paper compares them, or those of the filter for every method."""
+    name, title, subject, heads, courses = table
     name = f"{name}_filter" if fused else name
     methods, lines = _present(study, ALL_METHODS if fused else NETWORK_METHODS), []
     for course in courses:

@@ -12,7 +12,7 @@ import numpy as np
 from gait.bench.courses import Progress, Walk
 from gait.bench.scores import WalkScore
 from gait.bench.study import Study, run_study
-from gait.errors import GaitError
+from gait.errors import GaitError, located
 from gait.estimator import METHODS, Estimator
 from gait.log.log import MAX_GAP, Log
 from gait.metrics import mean_std
@@ -51,10 +51,8 @@ def walk_study(
             raise GaitError(
                 f"{name} has no truth to compare with: methods are judged on logs with pos_w, quat_wb_wxyz and vel_w"
             )
-        try:
+        with located(name):
             log.require_no_gaps(max_gap)
-        except GaitError as error:
-            raise GaitError(f"{name}: {error}") from None
     left_out = {method: why for method in methods if (why := _obstacle(logs, method, start))}
     able = [method for method in dict.fromkeys(methods) if method not in left_out]
     if not able:

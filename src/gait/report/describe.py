@@ -190,9 +190,8 @@ def _version(name: str) -> str:
 
 def _cpu() -> str:
     """The name of the processor; the standard library has none on Linux."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"^model name.*?:(.*)", text, re.MULTILINE):
+            return found[1].strip()
+    return platform.processor() or platform.machine()
