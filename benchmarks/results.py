@@ -13,8 +13,8 @@ import shutil
 
 from sections import DOCS, paragraph, write_section
 
+from gait.bench.paper_tables import difference_table
 from gait.bench.run_tables import Bench, run_bench, verdict, write_bench
-from gait.bench.side_tables import difference_table
 from gait.report import table as render
 from gait.report.table import Table
 

@@ -14,9 +14,8 @@ from rich.console import Console
 from gait import GaitError, Log
 from gait.bench import run_tables as bench
 from gait.bench.courses import COURSES, QUICK, Walk, make_test_set
-from gait.bench.paper_tables import PAPER, paper_tables
+from gait.bench.paper_tables import PAPER, calibration_table, cost_table, differences, merit_table, paper_tables
 from gait.bench.scores import SLIP_EDGES, Ground, Moments, VelocitySums, WalkScore, velocity_sums
-from gait.bench.side_tables import calibration_table, cost_table, differences, merit_table
 from gait.bench.study import Study, entrants, run_study
 from gait.cli import main
 from gait.commands.demo import SAMPLE

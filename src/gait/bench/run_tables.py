@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gait.bench import side_tables as side
 from gait.bench.courses import COURSES, FOLDER, QUICK, UNSEEN, Course, Progress, make_test_set
-from gait.bench.paper_tables import paper_tables
+from gait.bench.paper_tables import OURS, Difference, bench_tables, difference_table, differences
 from gait.bench.study import Seeds, Study, run_study
 from gait.errors import GaitError
 from gait.estimator import METHODS
@@ -32,7 +31,7 @@ class Bench:
 
     study: Study
     tables: tuple[Table, ...]
-    differences: tuple[side.Difference, ...]
+    differences: tuple[Difference, ...]
     fingerprint: str
     """SHA-256 over the recordings of the test set."""
     courses: tuple[Course, ...] = ()
@@ -67,14 +66,13 @@ def run_bench(
         workers: processes for simulation, threads for estimation.
         progress: told how far it is.
     """
-    if side.OURS not in methods:
-        raise GaitError(f"all methods are compared with {side.OURS}: add it to the methods")
+    if OURS not in methods:
+        raise GaitError(f"all methods are compared with {OURS}: add it to the methods")
     courses: tuple[Course, ...] = QUICK if quick else COURSES
     test_set = make_test_set(courses, folder, workers, progress)
     seeds: Seeds = "tabled" if quick else "all"
     study = run_study(test_set.walks, methods, seeds=seeds, workers=workers, progress=progress)
-    tables = (side.merit_table(study), *paper_tables(study), side.calibration_table(study), side.cost_table(study))
-    return Bench(study, tables, tuple(side.differences(study, side.OURS)), test_set.sha256, courses)
+    return Bench(study, bench_tables(study), tuple(differences(study, OURS)), test_set.sha256, courses)
 
 
 def verdict(bench: Bench) -> list[str]:
@@ -90,12 +88,10 @@ def verdict(bench: Bench) -> list[str]:
     for rival in bench.study.methods:
         theirs = [one for one in bench.differences if one.rival == rival]
         if theirs:
-            better = [one.course for one in theirs if one.clear and one.difference > 0.0]
-            worse = [one.course for one in theirs if one.clear and one.difference < 0.0]
-            said = [f"better on {', '.join(better)}"] if better else []
-            said += [f"worse on {', '.join(worse)}"] if worse else []
-            said += ["no clear difference elsewhere"] if len(better) + len(worse) < len(theirs) else []
-            lines.append(f"{side.OURS} against {rival}: {'; '.join(said)}")
+            clear = {how: [one.course for one in theirs if one.clear == how] for how in ("better", "worse", "")}
+            said = [f"{how} on {', '.join(clear[how])}" for how in ("better", "worse") if clear[how]]
+            said += ["no clear difference elsewhere"] if clear[""] else []
+            lines.append(f"{OURS} against {rival}: {'; '.join(said)}")
     return lines
 
 
@@ -106,14 +102,14 @@ def write_bench(bench: Bench, out: Path, settings: Mapping[str, str], latency: S
         bench: the results.
         out: the folder, which must exist.
         settings: of the command, by name.
-        latency: rows of `gait bench latency`, to be shown beside.
+        latency: rows of `gait bench latency`, to be shown be
     """
     from gait.bench.paper_charts import paper_charts
     from gait.report.describe import installation
     from gait.report.draw import draw
     from gait.report.html import write_report
 
-    tables = [*bench.tables, side.difference_table(bench.differences)]
+    tables = [*bench.tables, difference_table(bench.differences)]
     charts = paper_charts(bench.study, latency)
     config = {**settings, "courses": [asdict(course) for course in bench.courses]}
     pages = [f"## {render.title(one)}\n\n{render.markdown(one)}\n\n{one.note}" for one in tables]
