@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 
+from gait.bench.latency import medians
 from gait.bench.rivals import FEET, gtsam_filter
-from gait.bench.timing import medians
 from gait.invariant_ekf import InvariantEKF
 from gait.parameters import ProcessNoise
 from gait.reference.filter import ReferenceFilter

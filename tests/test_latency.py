@@ -16,8 +16,7 @@ from net_samples import random_inputs, random_model
 
 from gait import Estimator, GaitError, Log
 from gait.bench import latency, rivals
-from gait.bench.latency import SAMPLE, available, stream
-from gait.bench.timing import AWAKE, PERIOD, Burst, burst_medians, medians, paced
+from gait.bench.latency import AWAKE, PERIOD, SAMPLE, Burst, available, burst_medians, medians, paced, stream
 from gait.bench.torch_step import torch_step
 from gait.cli import main
 from gait.nets.build import network_of

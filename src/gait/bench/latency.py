@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import statistics
 import subprocess
 import sys
 import time
 import timeit
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from gait.bench import rivals
 from gait.bench.rivals import MissingRivalError, Step
-from gait.bench.timing import Burst, burst_medians, paced
 from gait.engine import Context, engines_of
 from gait.errors import GaitError
 from gait.estimator import METHODS, Estimator, rows_of
@@ -52,7 +53,14 @@ NETWORKS: dict[str, Callable[[Model], rivals.Network]] = {
 """Runtimes of the network that are measured with our filter."""
 RATIOS = ("torch_eager", "onnxruntime", "gtsam")
 PACED = (OURS, "torch_eager", "onnxruntime")
+PERIOD, AWAKE = 0.002, 0.0002
+"""Of samples in a paced run, and how long before one is due the process wakes up, s."""
+SEGMENT = 0.25
+"""Seconds for which one rival has the paced run to itself."""
 Progress = Callable[[str], object]
+T = TypeVar("T")
+Burst = Callable[[int], float]
+"""Makes so many calls in a row and returns the seconds that they took."""
 
 
 def stream(log: Log, torques: bool = False) -> Iterator[Sample]:
@@ -82,15 +90,12 @@ def available(methods: Sequence[str] | None = None) -> tuple[list[str], list[str
     Raises:
         GaitError: if there is no such method.
     """
-    chosen, left_out = [], []
-    for name in METHODS if methods is None else methods:
+    wanted = METHODS if methods is None else methods
+    for name in wanted:
         if name not in METHODS:
             raise GaitError(f"unknown method '{name}': choose from {', '.join(METHODS)}")
-        if name in BASELINES or METHODS[name].weights in model_names():
-            chosen.append(name)
-        else:
-            left_out.append(f"{name} (its weights do not come with gait yet)")
-    return chosen, left_out
+    chosen = [name for name in wanted if name in BASELINES or METHODS[name].weights in model_names()]
+    return chosen, [f"{name} (its weights do not come with gait yet)" for name in wanted if name not in chosen]
 
 
 def latency_report(
@@ -116,13 +121,13 @@ def latency_report(
         alone = "torch_eager" in makers  # a network that knows no torques
         for name, make in makers.items():
             try:
-                bursts[f"{method}.{name}"] = burst_of(make(), stream(log, torques=not alone))
+                bursts[f"{method}.{name}.step_us"] = burst_of(make(), stream(log, torques=not alone))
                 if first and alone and name in PACED:
                     paced_steps[f"{method}.{name}"] = make(), stream(log)
             except MissingRivalError as error:
                 left_out.append(f"{method}.{name} ({error})")
             if name == OURS:
-                bursts[f"{method}.kernel"] = _kernel(method, log)
+                bursts[f"{method}.{OURS}.kernel_us"] = _kernel(method, log)
     rounds = max(int(seconds / BURST), 3)
     times = burst_medians(bursts, rounds, BURST, lambda part: say(f"{len(bursts)} rivals in turns, {100 * part:.0f} %"))
     say("a sample every 2 ms")
@@ -164,9 +169,9 @@ def _kernel(method: str, log: Log) -> Burst:
     context.run(rows[:1])
 
     def burst(count: int) -> float:
-        index = [next(counter) for _ in range(count)]
-        samples = rows[[k % len(rows) for k in index]]
-        samples[:, 0] = (np.array(index) + 1.0) / log.rate
+        index = np.array(list(itertools.islice(counter, count)))
+        samples = rows[index % len(rows)]
+        samples[:, 0] = (index + 1.0) / log.rate
         start = time.perf_counter()
         context.run(samples)
         return time.perf_counter() - start
@@ -176,17 +181,14 @@ def _kernel(method: str, log: Log) -> Burst:
 
 def _rows(times: Mapping[str, float], lateness: Mapping[str, Sequence[float]]) -> list[Row]:
     """Times a step, paced times, and ratios of rivals to ours."""
-    rows = []
-    for name, value in times.items():
-        known = f"{name.removesuffix('.kernel')}.{OURS}.kernel_us" if name.endswith(".kernel") else f"{name}.step_us"
-        rows.append(Row(known, value, "us"))
+    rows = [Row(name, value, "us") for name, value in times.items()]
     for name, values in lateness.items():
         middle, late = np.percentile(values, [50, 99])
         rows += [Row(f"{name}.paced_p50_us", float(middle), "us"), Row(f"{name}.paced_p99_us", float(late), "us")]
     for name, value in times.items():
-        method, rival = name.split(".")
-        if rival in RATIOS and f"{method}.{OURS}" in times:
-            rows.append(Row(f"{name}.ratio", value / times[f"{method}.{OURS}"], "x"))
+        method, rival, _ = name.split(".")
+        if rival in RATIOS:
+            rows.append(Row(f"{method}.{rival}.ratio", value / times[f"{method}.{OURS}.step_us"], "x"))
     return rows
 
 
@@ -222,3 +224,79 @@ def _starts() -> list[Row]:
     if min(grown) > 0.0:
         rows.append(Row("gait.memory_mb", statistics.median(grown) / 1e6, "MB"))
     return rows
+
+
+def medians(rivals: Mapping[str, Callable[[], object]], rounds: int = 41, burst: float = 0.01) -> dict[str, float]:
+    """Median time of one call of each rival, in microseconds; see `burst_medians`."""
+    return burst_medians({name: timeit.Timer(rival).timeit for name, rival in rivals.items()}, rounds, burst)
+
+
+def burst_medians(
+    bursts: Mapping[str, Burst],
+    rounds: int = 41,
+    seconds: float = 0.01,
+    progress: Callable[[float], object] | None = None,
+) -> dict[str, float]:
+    """Median time of one call of each rival, in microseconds.
+
+    Every round gives each rival one burst of about `seconds`, so that a slow moment of the machine hits all of them
+    alike, in an order that changes, so that nobody always follows the one that leaves the caches cold.
+
+    Args:
+        bursts: the rivals by name.
+        rounds: how many bursts each gets.
+        seconds: how long a burst is; one call at the least, since a longer burst is more often interrupted.
+        progress: is told from time to time what part is done.
+    """
+    calls = {name: _calls(burst, seconds) for name, burst in bursts.items()}
+    samples: dict[str, list[float]] = {name: [] for name in bursts}
+    order, shuffler = list(bursts), random.Random(0)
+    for done in range(rounds):
+        if progress is not None and done % max(rounds // 100, 1) == 0:
+            progress(done / rounds)
+        shuffler.shuffle(order)
+        for name in order:
+            samples[name].append(bursts[name](calls[name]) / calls[name] * 1e6)
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def _calls(burst: Burst, seconds: float) -> int:
+    """How many calls fill a burst: the best of three tries, since one that was interrupted says nothing."""
+    count = 1
+    while (spent := min(burst(count) for _ in range(3))) < 0.5 * seconds:
+        count *= 2
+    return max(1, round(count * seconds / spent)) if spent > seconds else count
+
+
+def paced(
+    rivals: Mapping[str, tuple[Callable[[T], object], Iterator[T]]],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+    sleep: Callable[[float], object] = time.sleep,
+) -> dict[str, list[float]]:
+    """Times of single steps at the rate of a robot, in microseconds, by rival.
+
+    Rivals take turns of `SEGMENT` seconds. The process sleeps until `AWAKE` before a sample is due and spins from
+    there. A sample that is due while the process is held up is taken late, and the next one is due a period after it.
+
+    Args:
+        rivals: what takes a sample, and where samples come from.
+        seconds: for each.
+        clock: tells the time, s.
+        sleep: waits so many seconds.
+    """
+    times: dict[str, list[float]] = {name: [] for name in rivals}
+    each = max(round(min(seconds, SEGMENT) / PERIOD), 1)
+    for _ in range(max(round(seconds / (each * PERIOD)), 1)):
+        for name, (step, stream) in rivals.items():
+            samples = [next(stream) for _ in range(each)]
+            due = clock() + PERIOD
+            for sample in samples:
+                if (rest := due - AWAKE - clock()) > 0.0:
+                    sleep(rest)
+                while (start := clock()) < due:
+                    pass
+                step(sample)
+                times[name].append((clock() - start) * 1e6)
+                due = max(due, start) + PERIOD
+    return times

@@ -54,7 +54,7 @@ def trot_to_bound(study: Study, walk: Walk) -> Chart:
     true = walk.log.vel_b
     # As in the paper: the network's velocity, or the filter's where there is no network.
     found = {
-        method: trace.vel_b if trace.predicted is None else trace.predicted
+        method: trace.vel_b if trace.predicted is None else trace.predicted[0]
         for method, trace in study.traces_of(walk).items()
     }
     speeds = [line(label, t, values[rows, 0]) for label, values in {"truth": true, **found}.items()]
@@ -91,14 +91,14 @@ def attention_legs(study: Study, walk: Walk) -> Chart | None:
 def attention_pronk(study: Study, walk: Walk) -> Chart | None:
     """Attention on the inertial sensors and predicted standard deviation, in stance and flight."""
     trace = _attentive(study, walk)
-    if trace is None or trace.attention is None or trace.predicted_std is None:
+    if trace is None or trace.attention is None or trace.predicted is None:
         return None
     rows = window(trace.t, float(trace.t[-1]) / 2.0, HOPS)
     t, log = trace.t[rows], walk.log
     flight = () if log.contact is None else (Shade("flight", t, study.grounds[walk.name].flight[rows]),)
     values: dict[str, tuple[Sequence[str], Array]] = {
         "attention (share)": (("accelerometer", "gyroscope"), trace.attention[rows][:, 1::-1]),
-        "predicted std (m/s)": (AXES, trace.predicted_std[rows]),
+        "predicted std (m/s)": (AXES, trace.predicted[1][rows]),
     }
     if log.foot_vel_w is not None:
         feet = [f"foot {leg}" for leg in log.leg_names]

@@ -69,10 +69,10 @@ def run_bench(
     if OURS not in methods:
         raise GaitError(f"all methods are compared with {OURS}: add it to the methods")
     courses: tuple[Course, ...] = QUICK if quick else COURSES
-    test_set = make_test_set(courses, folder, workers, progress)
+    walks, fingerprint = make_test_set(courses, folder, workers, progress)
     seeds: Seeds = "tabled" if quick else "all"
-    study = run_study(test_set.walks, methods, seeds=seeds, workers=workers, progress=progress)
-    return Bench(study, bench_tables(study), tuple(differences(study, OURS)), test_set.sha256, courses)
+    study = run_study(walks, methods, seeds=seeds, workers=workers, progress=progress)
+    return Bench(study, bench_tables(study), tuple(differences(study, OURS)), fingerprint, courses)
 
 
 def verdict(bench: Bench) -> list[str]:

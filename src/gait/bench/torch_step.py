@@ -53,13 +53,8 @@ class AttentionStep(nn.Module):
         seen = torch.cat([encoded.view(-1), (tokens[:2] + self.now).view(-1)])[None]
         velocity = _cell(seen, hidden[0], net.velocity.gru)
         log_std = _cell(seen, hidden[1], net.log_std.gru)
-        return (
-            net.velocity.mlp(velocity)[0],
-            net.bounded(net.log_std.mlp(log_std))[0],
-            torch.stack([velocity, log_std]),
-            history,
-            unfilled,
-        )
+        outputs = net.velocity.mlp(velocity)[0], net.bounded(net.log_std.mlp(log_std))[0]
+        return *outputs, torch.stack([velocity, log_std]), history, unfilled
 
 
 class NmnStep(nn.Module):

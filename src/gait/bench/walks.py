@@ -136,14 +136,9 @@ def study_charts(study: Study) -> list[Chart]:
     """Charts of the first `MOST_SHOWN` logs, titled with the log where there are several."""
     charts = []
     for i, walk in enumerate(study.walks[:MOST_SHOWN]):
-        found = walk_charts(walk.log, study.traces_of(walk))
-        if len(study.walks) > 1:
-            words = f"{walk.course}: "
-            found = [
-                replace(one, name=f"{one.name}-{i}", title=f"{words}{one.title[:1].lower()}{one.title[1:]}")
-                for one in found
-            ]
-        charts += found
+        for one in walk_charts(walk.log, study.traces_of(walk)):
+            title = f"{walk.course}: {one.title[:1].lower()}{one.title[1:]}"
+            charts.append(replace(one, name=f"{one.name}-{i}", title=title) if len(study.walks) > 1 else one)
     return charts
 
 

@@ -43,12 +43,8 @@ def overview(record: Record) -> list[Row]:
 def contents(record: Record) -> list[Row]:
     """Clock, names and the size of each field of a record."""
     rows = overview(record) + _clock(record)
-    known = (
-        {"legs": " ".join(record.leg_names), "joints": " ".join(record.joint_names)} if isinstance(record, Log) else {}
-    )
-    if record.metadata().get("source"):
-        known["source"] = record.metadata()["source"]
-    rows += _plain(known)
+    names = {"legs": "leg_names", "joints": "joint_names", "source": "source"}
+    rows += _plain({name: one for name, key in names.items() if (one := record.metadata().get(key))})
     units = {field.name: field.unit for field in record.FIELDS}
     rows += [Row(name, " x ".join(map(str, one.shape)), units[name]) for name, one in record.arrays().items()]
     if isinstance(record, Trajectory) and record.health is not None:
@@ -124,8 +120,7 @@ def model(model: Model) -> list[Row]:
 
 def result_rows(model: Model) -> list[Row]:
     """The validation of a trained network."""
-    units = {name: "m/s" if "rmse" in name or "std" in name else "-" for name in model.results}
-    return [Row(name, value, units[name]) for name, value in model.results.items()]
+    return [Row(name, one, "m/s" if "rmse" in name or "std" in name else "-") for name, one in model.results.items()]
 
 
 def _word(value: object) -> float | int | str:

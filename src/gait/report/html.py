@@ -48,33 +48,22 @@ def write_report(
         temporary.write_text(report(title, summary, tables, charts, facts), encoding="utf-8")
 
 
-def write_run_report(
-    file: Path,
-    title: str,
-    summary: str,
-    log: Log,
-    trajectory: Trajectory,
-    details: Details,
-    rows: Sequence[Row],
-    facts: Sequence[Row],
-) -> None:
-    """Write the report of a run as one HTML file.
+def run_pages(
+    log: Log, trajectory: Trajectory, details: Details, rows: Sequence[Row]
+) -> tuple[list[Table], list[Chart]]:
+    """Tables and charts for the report of one run.
 
     Args:
-        file: to write.
-        title: of the page.
-        summary: of the run, in a sentence or two.
         log: the input.
         trajectory: the estimate, on the log's clock.
         details: what the method computed on the way.
         rows: results; with ground truth they have the figures of the table.
-        facts: settings, versions.
     """
     learned = bool(np.isfinite(details.predicted[0]).any())
     charts = walk_charts(log, {trajectory.source: Trace.of(log, trajectory, details if learned else None, details)})
     cells = {row.name: Cell(float(row.value)) for row in rows if row.name in FIGURES}
     tables = [method_table({trajectory.source: cells}, title="Accuracy")] if log.has_truth else []
-    write_report(file, title, summary, tables, charts, facts)
+    return tables, charts
 
 
 def report(title: str, summary: str, tables: Sequence[Table], charts: Sequence[Chart], facts: Sequence[Row]) -> str:

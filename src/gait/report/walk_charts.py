@@ -38,10 +38,8 @@ class Trace:
     """(N, 3), m."""
     std: Array
     """Standard deviation of `vel_b` (N, 3), m/s."""
-    predicted: Array | None
-    """Velocity of the network (N, 3), m/s."""
-    predicted_std: Array | None
-    """(N, 3), m/s."""
+    predicted: tuple[Array, Array] | None
+    """Velocity of the network and its standard deviation (N, 3), m/s."""
     attention: Array | None = None
     """Share of each token, summed over the history (N, tokens): gyro, accelerometer, legs."""
     leg_std: Array | None = None
@@ -57,7 +55,6 @@ class Trace:
             network: with the velocity of the network, if that is to be shown.
             attention: with the attention or the measurements of the legs, if there are any.
         """
-        predicted, sigma = (None, None) if network is None else network.predicted
         shares, legs = (None, None) if attention is None else (attention.attention, attention.legs)
         by_token = shares is not None and legs is None and shares.shape[2] == len(log.leg_names) + 2
         return Trace(
@@ -65,8 +62,7 @@ class Trace:
             vel_b=trajectory.vel_b,
             pos_w=trajectory.pos_w,
             std=vel_b_std(trajectory),
-            predicted=predicted,
-            predicted_std=sigma,
+            predicted=None if network is None else network.predicted,
             attention=shares.sum(1) if shares is not None and by_token else None,
             leg_std=None if legs is None else np.sqrt(np.square(legs[1]).mean(2)),
         )
