@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gait.io import open_log
-from gait.log.log import Log
+from gait.log import Log
 
 FOLDER = Path("runs/bench/testset")
 TERRAINS = ("rubber", "slippery", "debris", "circular")

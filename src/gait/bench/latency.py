@@ -30,8 +30,7 @@ from gait.bench.rivals import MissingRivalError, Step
 from gait.engine import Context, engines_of
 from gait.errors import GaitError
 from gait.estimator import METHODS, Estimator, rows_of
-from gait.log.log import Log
-from gait.log.sample import Sample
+from gait.log import Log, Sample
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.model import Model, load_model, model_names
 from gait.parameters import BASELINES

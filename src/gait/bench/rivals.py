@@ -16,7 +16,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.invariant_ekf import InvariantEKF
-from gait.log.sample import Sample
+from gait.log import Sample
 from gait.nets.model import Model
 from gait.parameters import Options
 

@@ -14,7 +14,7 @@ from gait.bench.scores import WalkScore
 from gait.bench.study import Study, run_study
 from gait.errors import GaitError, located
 from gait.estimator import METHODS, Estimator
-from gait.log.log import MAX_GAP, Log
+from gait.log import MAX_GAP, Log
 from gait.metrics import mean_std
 from gait.report.chart import Chart
 from gait.report.method_table import FIGURES, NOTE, WIDE, figure_table, method_table

@@ -14,7 +14,7 @@ import numpy as np
 from gait.arrays import Array, IntArray
 from gait.errors import GaitError
 from gait.lie import quat_from_rotation
-from gait.log.log import MAX_GAP, Log, Trajectory
+from gait.log import MAX_GAP, Log, Trajectory
 from gait.log.record import interpolate, places
 from gait.quaternions import heading, inverse, multiply, rotate, rotate_inverse, turn_about_z
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array, BoolArray, IntArray
 from gait.errors import GaitError
-from gait.log.log import MAX_GAP, Log, Trajectory
+from gait.log import MAX_GAP, Log, Trajectory
 from gait.metrics.align import Alignment, Method, Pair, align_pair, associate
 from gait.quaternions import angle, heading, inverse, multiply, rotate, turn_about_z
 from gait.rows import Row
@@ -187,7 +187,8 @@ def _windows(pair: Pair, length: float, unit: str) -> tuple[IntArray, IntArray]:
         along, slack = pair.t - pair.t[0], 0.5 * float(np.median(np.diff(pair.t))) * (1.0 + 1e-6)
     else:
         along, slack = path_length(pair.truth.pos_w), LENGTH_TOLERANCE * length
-    end = _nearest(along, along + length)
+    right = np.clip(np.searchsorted(along, along + length), 1, len(along) - 1)
+    end = right - (along + length - along[right - 1] <= along[right] - (along + length))
     # Where the robot stands, many samples share one distance: arrival is the first of them.
     end = np.searchsorted(along, along[end])
     start = np.flatnonzero(np.abs(along[end] - along - length) <= slack)
@@ -199,12 +200,6 @@ def _windows(pair: Pair, length: float, unit: str) -> tuple[IntArray, IntArray]:
         }
         raise GaitError(f"no sub-trajectory {short[unit].format(length, along[-1])}: choose a shorter window")
     return start, end[start]
-
-
-def _nearest(ascending: Array, targets: Array) -> IntArray:
-    """For each target the index of the nearest entry."""
-    right = np.clip(np.searchsorted(ascending, targets), 1, len(ascending) - 1)
-    return right - (targets - ascending[right - 1] <= ascending[right] - targets)
 
 
 def path_length(pos_w: Array) -> Array:

@@ -15,9 +15,7 @@ import numpy as np
 
 from gait._version import __version__
 from gait.health import Health
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Record, Trajectory
 from gait.rows import Row
 
 if TYPE_CHECKING:
@@ -135,8 +133,7 @@ def _clock(record: Record) -> list[Row]:
         return rows
     steps = np.diff(record.t)
     late = np.count_nonzero(steps > LATE * np.median(steps))
-    rows.append(Row("longest_step", float(steps.max()), "s"))
-    rows.append(Row("late_steps", int(late), "-"))
+    rows += [Row("longest_step", float(steps.max()), "s"), Row("late_steps", int(late), "-")]
     if isinstance(record, Log):
         rows.append(Row("gaps", len(record.gaps()), "-"))
     return rows

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gait.io.atomic import atomic_path
-from gait.log.log import Log
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Trajectory
 from gait.report import table as render
 from gait.report.chart import Chart
 from gait.report.method_table import FIGURES, method_table

@@ -11,8 +11,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
-from gait.log.log import Log
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Trajectory
 from gait.report.chart import AXES
 from gait.report.walk_charts import vel_b_std
 from gait.robot import Robot

@@ -91,14 +91,11 @@ class Table:
         for line in self.lines:
             for column, cell in line.cells.items():
                 name, unit = ".".join((self.name, *line.keys, column)), self.unit(line, column)
-                rows.append(Row(name, cell.mean, unit))
                 std = cell.std if math.isfinite(cell.std) else None
-                more = {
-                    "std": (std, unit),
-                    "over_best": (self.over_best(line, column), "-"),
-                    "paper": (cell.paper, unit),
-                }
-                rows += [Row(f"{name}.{end}", one, its) for end, (one, its) in more.items() if one is not None]
+                values = {"": cell.mean, ".std": std, ".over_best": self.over_best(line, column), ".paper": cell.paper}
+                for end, one in values.items():
+                    if one is not None:
+                        rows.append(Row(name + end, one, "-" if end == ".over_best" else unit))
         return rows
 
 
