@@ -10,12 +10,12 @@ import sys
 
 import numpy as np
 
+from gait.bench.latency import medians
 from gait.bench.rivals import FEET, gtsam_filter
-from gait.bench.timing import medians
 from gait.invariant_ekf import InvariantEKF
 from gait.parameters import ProcessNoise
 from gait.reference.filter import ReferenceFilter
-from gait.report.table_text import rows_to_table
+from gait.report.table import rows_to_table
 from gait.rows import Row, rows_to_json
 
 GYRO, ACCEL, DT = np.array([0.1, -0.2, 0.3]), np.array([0.2, 0.1, 9.8]), 0.002

@@ -16,7 +16,7 @@ from sections import DOCS, markdown, paragraph, write_section
 from gait.bench.latency import latency_report
 from gait.estimator import METHODS
 from gait.report.describe import installation
-from gait.report.table_text import rows_to_table
+from gait.report.table import rows_to_table
 from gait.rows import Row, rows_to_json
 
 RUNTIMES = {

@@ -13,9 +13,9 @@ import shutil
 
 from sections import DOCS, paragraph, write_section
 
+from gait.bench.paper_tables import difference_table
 from gait.bench.run_tables import Bench, run_bench, verdict, write_bench
-from gait.bench.significance import difference_table
-from gait.report import table_text as render
+from gait.report import table as render
 from gait.report.table import Table
 
 PAGE = DOCS / "results.md"

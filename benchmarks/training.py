@@ -17,7 +17,7 @@ from gait.nets import architecture_of
 from gait.nets.base import Outputs, VelocityNet
 from gait.nets.build import build
 from gait.nets.gait import GaitNet
-from gait.report.table_text import rows_to_table
+from gait.report.table import rows_to_table
 from gait.rows import Row, rows_to_json
 from gait.train.config import TrainConfig
 from gait.train.losses import loss_of

@@ -8,7 +8,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ["torch", "mujoco", "daqp", "matplotlib", "scipy", "pandas", "PIL", "gtsam", "evo", "onnx", "onnxruntime", "numba", "llvmlite"]
+HEAVY = [
+    "torch",
+    "mujoco",
+    "daqp",
+    "matplotlib",
+    "scipy",
+    "pandas",
+    "PIL",
+    "gtsam",
+    "evo",
+    "onnx",
+    "onnxruntime",
+    "numba",
+    "llvmlite",
+]
 
 
 @pytest.fixture(scope="module")

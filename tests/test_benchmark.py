@@ -14,16 +14,13 @@ from rich.console import Console
 from gait import GaitError, Log
 from gait.bench import run_tables as bench
 from gait.bench.courses import COURSES, QUICK, Walk, make_test_set
-from gait.bench.paper import PAPER
-from gait.bench.paper_tables import paper_tables
+from gait.bench.paper_tables import PAPER, calibration_table, cost_table, differences, merit_table, paper_tables
 from gait.bench.scores import SLIP_EDGES, Ground, Moments, VelocitySums, WalkScore, velocity_sums
-from gait.bench.side_tables import calibration_table, cost_table, merit_table
-from gait.bench.significance import differences
 from gait.bench.study import Study, entrants, run_study
 from gait.cli import main
 from gait.commands.demo import SAMPLE
 from gait.metrics import relative_error, velocity_rmse
-from gait.report import table_text as render
+from gait.report import table as render
 from gait.report.table import Cell, Table, TableLine
 
 RNG = np.random.default_rng(5)
@@ -52,14 +49,14 @@ def test_the_test_set_is_what_was_frozen() -> None:
 def test_a_test_set_is_made_once(tmp_path: Path) -> None:
     courses = [replace(QUICK[0], seconds=0.4), replace(QUICK[-1], seconds=0.4)]
     told: list[float] = []
-    first = make_test_set(courses, tmp_path, workers=1, progress=lambda what, share: told.append(share))
+    walks, digest = make_test_set(courses, tmp_path, workers=1, progress=lambda what, share: told.append(share))
     assert told == sorted(told) and told[-1] == 1.0
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
-    again = make_test_set(courses, tmp_path, workers=1)
+    _, again = make_test_set(courses, tmp_path, workers=1)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")} == files and len(files) == 2
-    assert again.sha256 == first.sha256
-    assert [walk.name for walk in first.walks] == ["rubber-0", "trot-to-bound-0"]
-    assert "twin sensors" in first.walks[0].log.source and "trot-to-bound" in first.walks[1].log.source
+    assert again == digest
+    assert [walk.name for walk in walks] == ["rubber-0", "trot-to-bound-0"]
+    assert "twin sensors" in walks[0].log.source and "trot-to-bound" in walks[1].log.source
 
 
 # --- scores --------------------------------------------------------------------------------------------------------

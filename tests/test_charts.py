@@ -62,8 +62,7 @@ def make_trace(log: Log, method: str, rank: int) -> Trace:
         vel_b=log.vel_b + off,
         pos_w=log.need("pos_w") + since[:, None] * off,
         std=std,
-        predicted=log.vel_b + 2.0 * off if learned else None,
-        predicted_std=std * (1.0 + rank) if learned else None,
+        predicted=(log.vel_b + 2.0 * off, std * (1.0 + rank)) if learned else None,
         attention=attention if method == "gait" else None,
         leg_std=attention[:, 2:] + 0.1 if method == "gait-legs" else None,
     )
@@ -89,9 +88,7 @@ def make_study(
             method=name,
             seed=0,
             fused=judged(trace.vel_b, trace.std),
-            network=None
-            if trace.predicted is None or trace.predicted_std is None
-            else judged(trace.predicted, trace.predicted_std),
+            network=None if trace.predicted is None else judged(*trace.predicted),
             errors={},
             nees=3.0,
             step_us=10.0 * (i + 1) + len(walk.course),

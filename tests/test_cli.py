@@ -22,7 +22,7 @@ from gait.cli import main
 from gait.commands import info
 from gait.io import open_log, open_trajectory
 from gait.report import describe
-from gait.report.table_text import format_value
+from gait.report.table import format_value
 from gait.rows import Row, rows_to_json
 
 

@@ -16,8 +16,7 @@ from net_samples import random_inputs, random_model
 
 from gait import Estimator, GaitError, Log
 from gait.bench import latency, rivals
-from gait.bench.latency import SAMPLE, Stream, available
-from gait.bench.timing import AWAKE, PERIOD, Burst, burst_medians, medians, paced
+from gait.bench.latency import AWAKE, PERIOD, SAMPLE, Burst, available, burst_medians, medians, paced, stream
 from gait.bench.torch_step import torch_step
 from gait.cli import main
 from gait.nets.build import network_of
@@ -122,11 +121,11 @@ def test_a_paced_run_that_was_held_up_does_not_hurry_afterwards() -> None:
 
 
 def test_the_clock_of_a_stream_goes_on_when_the_log_begins_anew(log: Log) -> None:
-    samples = Stream(log).take(2 * len(log))
+    samples = list(islice(stream(log), 2 * len(log)))
     np.testing.assert_allclose([sample.t for sample in samples], np.arange(2 * len(log)) * 0.002, atol=1e-12)
     np.testing.assert_array_equal(samples[len(log) + 3].q, log.q[3])
     assert samples[0].tau is None
-    np.testing.assert_array_equal(next(Stream(log, torques=True)).tau, log.tau[0])
+    np.testing.assert_array_equal(next(stream(log, torques=True)).tau, log.tau[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,8 +136,8 @@ def test_rivals_say_what_the_estimator_s_network_says(log: Log, kind: str, name:
         needs.package("onnxruntime")
         needs.package("onnx")
     model = random_model(kind)
-    estimator, network, stream = Estimator.load("go1", model), latency.NETWORKS[name](model), Stream(log)
-    for sample in islice(stream, 40):
+    estimator, network = Estimator.load("go1", model), latency.NETWORKS[name](model)
+    for sample in islice(stream(log), 40):
         velocity, std = estimator.update(sample).predicted
         expected = network(sample)
         np.testing.assert_allclose(velocity, expected[0], atol=1e-4)
@@ -157,7 +156,7 @@ def test_the_filter_behind_a_rival_takes_its_velocity(log: Log, monkeypatch: pyt
     # So sure that the filter follows, though it believes a network less than that.
     said = np.array([0.3, -0.2, 0.1]), np.full(3, -10.0)
     step = rivals.with_filter(lambda sample: said, 500.0)
-    for sample in islice(Stream(log), 20):
+    for sample in islice(stream(log), 20):
         step(sample)
     np.testing.assert_allclose(filters[0].vel_b, said[0], atol=0.02)
 
@@ -169,7 +168,7 @@ def test_gtsam_really_works_in_its_step(log: Log) -> None:
     filter_.predict(log.gyro[0], log.accel[0], 0.002)
     filter_.processContacts(measurements)
     assert np.abs(filter_.covariance() - before).max() > 1e-3
-    rivals.gtsam_step(500.0)(next(Stream(log)))
+    rivals.gtsam_step(500.0)(next(stream(log)))
 
 
 # The report

@@ -112,9 +112,9 @@ def test_nothing_is_overwritten_and_nothing_half_done_is_left(
     def broken(*args: object, **more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    from gait.report import run_report as report
+    from gait.report import html as report
 
-    monkeypatch.setattr(report, "write_run_report", broken)
+    monkeypatch.setattr(report, "write_report", broken)
     assert "no space left" in fails(capsys, "run", path, "--out", path.with_name("new"))
     assert sorted(path.parent.rglob("*")) == before
     assert "unknown method 'magic'" in fails(capsys, "run", path, "--method", "magic")

@@ -94,13 +94,13 @@ def _run(verb: str, args: list[str]) -> None:
 def _print(outcome: Outcome) -> None:
     from rich.console import Console
 
-    from gait.report.table_text import rows_to_table
+    from gait.report.table import rows_to_table
 
     console = Console(highlight=False)
     # Printed by us, since rich has a mind of its own about readers that leave early and about wrapping a path.
     with console.capture() as printed:
         if outcome.tables:
-            from gait.report.table_text import terminal
+            from gait.report.table import terminal
 
             for table in outcome.tables:
                 console.print(terminal(table))

@@ -57,6 +57,8 @@ METHODS: dict[str, Method] = {
 }
 """The methods by name. Of three seeds, `weights` names the one with the median validation error."""
 
+BUILT_IN = tuple(METHODS)
+"""Those that come with gait."""
 DEFAULT = "gait-legs"
 """The method that is taken unless another is asked for."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gait.io import open_log
-from gait.log.log import Log
+from gait.log import Log
 
 FOLDER = Path("runs/bench/testset")
 TERRAINS = ("rubber", "slippery", "debris", "circular")
@@ -65,16 +65,6 @@ class Walk:
         return f"{self.course}-{self.run}"
 
 
-@dataclass(frozen=True)
-class TestSet:
-    """All walks, and a fingerprint of their files."""
-
-    __test__ = False  # pytest takes the name for one of its own
-
-    walks: tuple[Walk, ...]
-    sha256: str
-
-
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done."""
 
@@ -84,8 +74,8 @@ def make_test_set(
     folder: str | Path = FOLDER,
     workers: int = 2,
     progress: Progress = lambda what, share: None,
-) -> TestSet:
-    """The walks of the test set; those that the folder lacks are simulated first.
+) -> tuple[list[Walk], str]:
+    """The walks of the test set, and the SHA-256 of their files; those that the folder lacks are simulated first.
 
     Args:
         courses: what it consists of.
@@ -116,4 +106,4 @@ def make_test_set(
         for row in read_index(where)[: course.runs]:
             digest.update(row["sha256"].encode())
             walks.append(Walk(course.name, int(row["episode"]), open_log(where / row["file"]), int(row["falls"])))
-    return TestSet(tuple(walks), digest.hexdigest())
+    return walks, digest.hexdigest()

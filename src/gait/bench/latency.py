@@ -14,25 +14,26 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import statistics
 import subprocess
 import sys
 import time
+import timeit
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from gait.bench import rivals
 from gait.bench.rivals import MissingRivalError, Step
-from gait.bench.timing import Burst, burst_medians, paced
 from gait.engine import Context, engines_of
 from gait.errors import GaitError
 from gait.estimator import Estimator, rows_of
-from gait.log.log import Log
-from gait.log.sample import Sample
+from gait.log import Log, Sample
 from gait.methods import METHODS, is_python, known_method
+from gait.nets.architecture import LegsArchitecture
 from gait.nets.model import Model, load_model, model_names
-from gait.parameters import BASELINES
 from gait.robot import Robot
 from gait.rows import Row
 from gait.samples import SAMPLE
@@ -50,37 +51,36 @@ NETWORKS: dict[str, Callable[[Model], rivals.Network]] = {
 }
 """Runtimes of the network that are measured with our filter."""
 RATIOS = ("torch_eager", "onnxruntime", "gtsam")
+PACED = (OURS, "torch_eager", "onnxruntime")
+PERIOD, AWAKE = 0.002, 0.0002
+"""Of samples in a paced run, and how long before one is due the process wakes up, s."""
+SEGMENT = 0.25
+"""Seconds for which one rival has the paced run to itself."""
 Progress = Callable[[str], object]
+T = TypeVar("T")
+Burst = Callable[[int], float]
+"""Makes so many calls in a row and returns the seconds that they took."""
 
 
-class Stream(Iterator[Sample]):
+def stream(log: Log, torques: bool = False) -> Iterator[Sample]:
     """Samples of a log over and over, with a clock that goes on."""
+    period = 1.0 / log.rate
+    rows = [row._replace(tau=row.tau if torques else None, foot_force=None, contact=None) for row in log.rows()]
+    for k in itertools.count():
+        yield rows[k % len(rows)]._replace(t=k * period)
 
-    def __init__(self, log: Log, torques: bool = False) -> None:
-        self.period, self._count = 1.0 / log.rate, itertools.count()
-        self._rows = [
-            row._replace(tau=row.tau if torques else None, foot_force=None, contact=None) for row in log.rows()
-        ]
 
-    def __next__(self) -> Sample:
-        k = next(self._count)
-        return self._rows[k % len(self._rows)]._replace(t=k * self.period)
+def burst_of(step: Step, samples: Iterator[Sample]) -> Burst:
+    """So many steps on the next samples, which are at hand before the clock starts."""
 
-    def take(self, count: int) -> list[Sample]:
-        """The next few."""
-        return [next(self) for _ in range(count)]
+    def burst(count: int) -> float:
+        taken = list(itertools.islice(samples, count))
+        start = time.perf_counter()
+        for sample in taken:
+            step(sample)
+        return time.perf_counter() - start
 
-    def burst(self, step: Step) -> Burst:
-        """So many steps on the next samples, which are at hand before the clock starts."""
-
-        def burst(count: int) -> float:
-            samples = self.take(count)
-            start = time.perf_counter()
-            for sample in samples:
-                step(sample)
-            return time.perf_counter() - start
-
-        return burst
+    return burst
 
 
 def available(methods: Sequence[str] | None = None) -> tuple[list[str], list[str]]:
@@ -89,19 +89,13 @@ def available(methods: Sequence[str] | None = None) -> tuple[list[str], list[str
     Raises:
         GaitError: if there is no such method.
     """
-    chosen, left_out = [], []
-    for name in map(known_method, METHODS if methods is None else methods):
-        if not METHODS[name].weights or METHODS[name].weights in model_names():
-            chosen.append(name)
-        else:
-            left_out.append(f"{name} (its weights do not come with gait yet)")
-    return chosen, left_out
+    wanted = [known_method(name) for name in (METHODS if methods is None else methods)]
+    chosen = [name for name in wanted if METHODS[name].weights in ("", *model_names())]
+    return chosen, [f"{name} (its weights do not come with gait yet)" for name in wanted if name not in chosen]
 
 
 def latency_report(
-    methods: Sequence[str] | None = None,
-    seconds: float = 1.0,
-    progress: Progress | None = None,
+    methods: Sequence[str] | None = None, seconds: float = 1.0, progress: Progress | None = None
 ) -> list[Row]:
     """Measure the methods and the rivals that are installed.
 
@@ -117,17 +111,23 @@ def latency_report(
     log = Log.load(SAMPLE)
     say("preparing the rivals")
     bursts: dict[str, Burst] = {}
-    steps: dict[str, Step] = {}
+    paced_steps: dict[str, tuple[Step, Iterator[Sample]]] = {}
     for method in chosen:
-        more, paced_steps, missing = _rivals(method, log, method == chosen[0])
-        bursts |= more
-        steps |= paced_steps
-        left_out += missing
+        first, makers = method == chosen[0], _rivals(method, log, method == chosen[0])
+        alone = "torch_eager" in makers  # a network that knows no torques
+        for name, make in makers.items():
+            try:
+                bursts[f"{method}.{name}.step_us"] = burst_of(make(), stream(log, torques=not alone))
+                if first and alone and name in PACED:
+                    paced_steps[f"{method}.{name}"] = make(), stream(log)
+            except MissingRivalError as error:
+                left_out.append(f"{method}.{name} ({error})")
+            if name == OURS and not is_python(method):
+                bursts[f"{method}.{OURS}.kernel_us"] = _kernel(method, log)
     rounds = max(int(seconds / BURST), 3)
     times = burst_medians(bursts, rounds, BURST, lambda part: say(f"{len(bursts)} rivals in turns, {100 * part:.0f} %"))
     say("a sample every 2 ms")
-    lateness = paced({name: (step, Stream(log)) for name, step in steps.items()}, seconds)
-    rows = _rows(times, lateness)
+    rows = _rows(times, paced(paced_steps, seconds))
     if "gait" in chosen:
         rows.append(Row("gait.run.samples_per_second", _samples_per_second("gait", log), "1/s"))
         say("fresh processes")
@@ -138,39 +138,23 @@ def latency_report(
     return rows
 
 
-def _rivals(method: str, log: Log, full: bool) -> tuple[dict[str, Burst], dict[str, Step], list[str]]:
-    """Bursts by name, the steps for the paced run, and what was left out; only the first method has all rivals."""
-    steps: dict[str, Step] = {}
-    missing: list[str] = []
-    estimator = Estimator.load("go1", method)
-    estimator.start_as(log, "truth")
-    torques = method in BASELINES or estimator.by_leg
-    bursts = {f"{method}.{OURS}": Stream(log, torques).burst(estimator.update)}
-    if not is_python(method):
-        bursts[f"{method}.kernel"] = _kernel(method, log)
+def _rivals(method: str, log: Log, full: bool) -> dict[str, Callable[[], Step]]:
+    """What makes our step and those of rivals, by name; only the first method has all rivals."""
 
-    def attempt(name: str, make: Callable[[], Burst]) -> None:
-        try:
-            bursts[f"{method}.{name}"] = make()
-        except MissingRivalError as error:
-            missing.append(f"{method}.{name} ({error})")
+    def ours() -> Step:
+        estimator = Estimator.load("go1", method)
+        estimator.start_as(log, "truth")
+        return estimator.update
 
+    makers: dict[str, Callable[[], Step]] = {OURS: ours}
     if method == "iekf":
-        attempt("gtsam", lambda: Stream(log).burst(rivals.gtsam_step(log.rate)))
-    if not METHODS[method].weights or estimator.by_leg:
-        return bursts, steps, missing
-    model = load_model(METHODS[method].weights)
-    for name, network in NETWORKS.items():
-        if full or name in RATIOS:
-            attempt(name, lambda network=network: Stream(log).burst(rivals.with_filter(network(model), log.rate)))  # type: ignore[misc]
-    if full:
-        again = Estimator.load("go1", method)
-        again.start_as(log, "truth")
-        steps[f"{method}.{OURS}"] = again.update
-        for name in ("torch_eager", "onnxruntime"):
-            if f"{method}.{name}" in bursts:
-                steps[f"{method}.{name}"] = rivals.with_filter(NETWORKS[name](model), log.rate)
-    return bursts, steps, missing
+        makers["gtsam"] = lambda: rivals.gtsam_step(log.rate)
+    if METHODS[method].weights:
+        model = load_model(METHODS[method].weights)
+        for name, network in NETWORKS.items():
+            if (full or name in RATIOS) and not isinstance(model.architecture, LegsArchitecture):
+                makers[name] = lambda network=network: rivals.with_filter(network(model), log.rate)  # type: ignore[misc]
+    return makers
 
 
 def _kernel(method: str, log: Log) -> Burst:
@@ -181,9 +165,9 @@ def _kernel(method: str, log: Log) -> Burst:
     context.run(rows[:1])
 
     def burst(count: int) -> float:
-        index = [next(counter) for _ in range(count)]
-        samples = rows[[k % len(rows) for k in index]]
-        samples[:, 0] = (np.array(index) + 1.0) / log.rate
+        index = np.array(list(itertools.islice(counter, count)))
+        samples = rows[index % len(rows)]
+        samples[:, 0] = (index + 1.0) / log.rate
         start = time.perf_counter()
         context.run(samples)
         return time.perf_counter() - start
@@ -193,28 +177,21 @@ def _kernel(method: str, log: Log) -> Burst:
 
 def _rows(times: Mapping[str, float], lateness: Mapping[str, Sequence[float]]) -> list[Row]:
     """Times a step, paced times, and ratios of rivals to ours."""
-    rows = []
-    for name, value in times.items():
-        known = f"{name.removesuffix('.kernel')}.{OURS}.kernel_us" if name.endswith(".kernel") else f"{name}.step_us"
-        rows.append(Row(known, value, "us"))
+    rows = [Row(name, value, "us") for name, value in times.items()]
     for name, values in lateness.items():
         middle, late = np.percentile(values, [50, 99])
         rows += [Row(f"{name}.paced_p50_us", float(middle), "us"), Row(f"{name}.paced_p99_us", float(late), "us")]
     for name, value in times.items():
-        method, rival = name.split(".")
-        if rival in RATIOS and f"{method}.{OURS}" in times:
-            rows.append(Row(f"{name}.ratio", value / times[f"{method}.{OURS}"], "x"))
+        method, rival, _ = name.split(".")
+        if rival in RATIOS:
+            rows.append(Row(f"{method}.{rival}.ratio", value / times[f"{method}.{OURS}.step_us"], "x"))
     return rows
 
 
 def _samples_per_second(method: str, log: Log) -> float:
     """Of `Estimator.run` on the whole log, with all that it does around the C loop."""
-    estimator, spent = Estimator.load("go1", method), []
-    for _ in range(5):
-        start = time.perf_counter()
-        estimator.run(log)
-        spent.append(time.perf_counter() - start)
-    return len(log) / statistics.median(spent)
+    estimator = Estimator.load("go1", method)
+    return len(log) / statistics.median(timeit.repeat(lambda: estimator.run(log), number=1))
 
 
 _START = """
@@ -243,3 +220,79 @@ def _starts() -> list[Row]:
     if min(grown) > 0.0:
         rows.append(Row("gait.memory_mb", statistics.median(grown) / 1e6, "MB"))
     return rows
+
+
+def medians(rivals: Mapping[str, Callable[[], object]], rounds: int = 41, burst: float = 0.01) -> dict[str, float]:
+    """Median time of one call of each rival, in microseconds; see `burst_medians`."""
+    return burst_medians({name: timeit.Timer(rival).timeit for name, rival in rivals.items()}, rounds, burst)
+
+
+def burst_medians(
+    bursts: Mapping[str, Burst],
+    rounds: int = 41,
+    seconds: float = 0.01,
+    progress: Callable[[float], object] | None = None,
+) -> dict[str, float]:
+    """Median time of one call of each rival, in microseconds.
+
+    Every round gives each rival one burst of about `seconds`, so that a slow moment of the machine hits all of them
+    alike, in an order that changes, so that nobody always follows the one that leaves the caches cold.
+
+    Args:
+        bursts: the rivals by name.
+        rounds: how many bursts each gets.
+        seconds: how long a burst is; one call at the least, since a longer burst is more often interrupted.
+        progress: is told from time to time what part is done.
+    """
+    calls = {name: _calls(burst, seconds) for name, burst in bursts.items()}
+    samples: dict[str, list[float]] = {name: [] for name in bursts}
+    order, shuffler = list(bursts), random.Random(0)
+    for done in range(rounds):
+        if progress is not None and done % max(rounds // 100, 1) == 0:
+            progress(done / rounds)
+        shuffler.shuffle(order)
+        for name in order:
+            samples[name].append(bursts[name](calls[name]) / calls[name] * 1e6)
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def _calls(burst: Burst, seconds: float) -> int:
+    """How many calls fill a burst: the best of three tries, since one that was interrupted says nothing."""
+    count = 1
+    while (spent := min(burst(count) for _ in range(3))) < 0.5 * seconds:
+        count *= 2
+    return max(1, round(count * seconds / spent)) if spent > seconds else count
+
+
+def paced(
+    rivals: Mapping[str, tuple[Callable[[T], object], Iterator[T]]],
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+    sleep: Callable[[float], object] = time.sleep,
+) -> dict[str, list[float]]:
+    """Times of single steps at the rate of a robot, in microseconds, by rival.
+
+    Rivals take turns of `SEGMENT` seconds. The process sleeps until `AWAKE` before a sample is due and spins from
+    there. A sample that is due while the process is held up is taken late, and the next one is due a period after it.
+
+    Args:
+        rivals: what takes a sample, and where samples come from.
+        seconds: for each.
+        clock: tells the time, s.
+        sleep: waits so many seconds.
+    """
+    times: dict[str, list[float]] = {name: [] for name in rivals}
+    each = max(round(min(seconds, SEGMENT) / PERIOD), 1)
+    for _ in range(max(round(seconds / (each * PERIOD)), 1)):
+        for name, (step, stream) in rivals.items():
+            samples = [next(stream) for _ in range(each)]
+            due = clock() + PERIOD
+            for sample in samples:
+                if (rest := due - AWAKE - clock()) > 0.0:
+                    sleep(rest)
+                while (start := clock()) < due:
+                    pass
+                step(sample)
+                times[name].append((clock() - start) * 1e6)
+                due = max(due, start) + PERIOD
+    return times

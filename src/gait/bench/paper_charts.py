@@ -40,21 +40,21 @@ def paper_charts(study: Study, latency: Sequence[Row] = ()) -> list[Chart]:
         study: of the test set, or part of it.
         latency: rows of `gait bench latency`, to compare with other runtimes.
     """
-    makers = (trot_to_bound, attention_legs, attention_pronk, from_above, slip_error, calibration)
-    charts = [*(make(study) for make in makers), latency_chart(study, latency)]
+    charts: list[Chart | None] = []
+    for course, makers in {TRANSITION: (trot_to_bound, attention_legs), "pronk": (attention_pronk,)}.items():
+        if walk := study.shown(course):
+            charts += [make(study, walk) for make in makers]
+    charts += [from_above(study), slip_error(study), calibration(study), latency_chart(study, latency)]
     return [chart for chart in charts if chart is not None]
 
 
-def trot_to_bound(study: Study) -> Chart | None:
+def trot_to_bound(study: Study, walk: Walk) -> Chart:
     """Forward velocity and error while the gait changes to one that no network was trained on."""
-    walk = study.shown(TRANSITION)
-    if walk is None:
-        return None
     t, rows, marks = _change(walk)
     true = walk.log.vel_b
     # As in the paper: the network's velocity, or the filter's where there is no network.
     found = {
-        method: trace.vel_b if trace.predicted is None else trace.predicted
+        method: trace.vel_b if trace.predicted is None else trace.predicted[0]
         for method, trace in study.traces_of(walk).items()
     }
     speeds = [line(label, t, values[rows, 0]) for label, values in {"truth": true, **found}.items()]
@@ -72,10 +72,10 @@ def trot_to_bound(study: Study) -> Chart | None:
     )
 
 
-def attention_legs(study: Study) -> Chart | None:
+def attention_legs(study: Study, walk: Walk) -> Chart | None:
     """The attention on each leg while the gait changes."""
-    walk, trace = _attentive(study, TRANSITION)
-    if walk is None or trace is None:
+    trace = _attentive(study, walk)
+    if trace is None:
         return None
     _, rows, marks = _change(walk)
     return Chart(
@@ -88,17 +88,17 @@ def attention_legs(study: Study) -> Chart | None:
     )
 
 
-def attention_pronk(study: Study) -> Chart | None:
+def attention_pronk(study: Study, walk: Walk) -> Chart | None:
     """Attention on the inertial sensors and predicted standard deviation, in stance and flight."""
-    walk, trace = _attentive(study, "pronk")
-    if walk is None or trace is None or trace.attention is None or trace.predicted_std is None:
+    trace = _attentive(study, walk)
+    if trace is None or trace.attention is None or trace.predicted is None:
         return None
     rows = window(trace.t, float(trace.t[-1]) / 2.0, HOPS)
     t, log = trace.t[rows], walk.log
     flight = () if log.contact is None else (Shade("flight", t, study.grounds[walk.name].flight[rows]),)
     values: dict[str, tuple[Sequence[str], Array]] = {
         "attention (share)": (("accelerometer", "gyroscope"), trace.attention[rows][:, 1::-1]),
-        "predicted std (m/s)": (AXES, trace.predicted_std[rows]),
+        "predicted std (m/s)": (AXES, trace.predicted[1][rows]),
     }
     if log.foot_vel_w is not None:
         feet = [f"foot {leg}" for leg in log.leg_names]
@@ -241,11 +241,9 @@ def pooled(parts: Iterable[Array]) -> Array:
     return np.stack([rms, total[:, 1]])
 
 
-def _attentive(study: Study, course: str) -> tuple[Walk | None, Trace | None]:
-    """The shown walk of a course, and the trace that has an attention."""
-    walk = study.shown(course)
-    traces = [] if walk is None else study.traces_of(walk).values()
-    return walk, next((trace for trace in traces if trace.attention is not None), None)
+def _attentive(study: Study, walk: Walk) -> Trace | None:
+    """The trace of a walk that has an attention."""
+    return next((trace for trace in study.traces_of(walk).values() if trace.attention is not None), None)
 
 
 def _change(walk: Walk) -> tuple[Array, slice, tuple[tuple[float, str], ...]]:

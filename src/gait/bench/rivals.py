@@ -9,14 +9,14 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.invariant_ekf import InvariantEKF
-from gait.log.sample import Sample
+from gait.log import Sample
 from gait.nets.model import Model
 from gait.parameters import Options
 
@@ -51,10 +51,10 @@ def torch_network(model: Model, compiled: bool) -> Network:
 
     torch.set_num_threads(1)
     buffer = np.zeros(model.architecture.num_features, dtype=np.float32)
-    inputs, fill = torch.from_numpy(buffer), _filler(model, buffer)
-    step = torch_step(model)
-    state: Sequence[Any] = step.start
-    call = cast("Any", step)
+    inputs, joints = torch.from_numpy(buffer), len(model.joint_names)
+    gyro, accel, q, dq, e = np.split(buffer, [3, 6, 6 + joints, 6 + 2 * joints])
+    call: Any = torch_step(model)
+    state: Sequence[Any] = call.start
     if compiled:
         with torch.no_grad(), warnings.catch_warnings():
             # It warns of sizes that become constants, and here they are.
@@ -65,7 +65,9 @@ def torch_network(model: Model, compiled: bool) -> Network:
 
     def network(sample: Sample) -> tuple[Array, Array]:
         nonlocal state
-        fill(sample)
+        gyro[...], accel[...], q[...], dq[...] = sample.gyro, sample.accel, sample.q, sample.dq
+        if e.size:
+            e[...] = sample.q_des - sample.q  # type: ignore[operator]
         with torch.inference_mode():
             velocity, log_std, *state = call(inputs, *state)
         return velocity.numpy().astype(np.float64), log_std.numpy().astype(np.float64)
@@ -140,20 +142,6 @@ def gtsam_step(rate: float) -> Step:
         filter_.processContacts(measurements)
 
     return step
-
-
-def _filler(model: Model, row: Any) -> Step:
-    """Writes the features of a sample to a row (F,)."""
-    joints = len(model.joint_names)
-    gyro, accel, q, dq = row[:3], row[3:6], row[6 : 6 + joints], row[6 + joints : 6 + 2 * joints]
-    e = row[6 + 2 * joints :]
-
-    def fill(sample: Sample) -> None:
-        gyro[...], accel[...], q[...], dq[...] = sample.gyro, sample.accel, sample.q, sample.dq
-        if e.size:
-            e[...] = sample.q_des - sample.q  # type: ignore[operator]
-
-    return fill
 
 
 def _module(name: str) -> Any:

@@ -15,14 +15,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gait.bench.courses import COURSES, FOLDER, QUICK, UNSEEN, Course, Progress, make_test_set
-from gait.bench.paper_tables import paper_tables
-from gait.bench.side_tables import calibration_table, cost_table, merit_table
-from gait.bench.significance import OURS, Difference, difference_table, differences
+from gait.bench.paper_tables import OURS, Difference, bench_tables, difference_table, differences
 from gait.bench.study import Seeds, Study, run_study
 from gait.errors import GaitError
-from gait.estimator import METHODS
 from gait.io.atomic import atomic_path
-from gait.report import table_text as render
+from gait.methods import BUILT_IN
+from gait.report import table as render
 from gait.report.table import Table
 from gait.rows import Row, rows_to_json
 
@@ -54,7 +52,7 @@ class Bench:
 
 def run_bench(
     quick: bool = False,
-    methods: Sequence[str] = tuple(METHODS),
+    methods: Sequence[str] = BUILT_IN,
     folder: Path = FOLDER,
     workers: int = 2,
     progress: Progress = lambda what, share: None,
@@ -71,11 +69,10 @@ def run_bench(
     if OURS not in methods:
         raise GaitError(f"all methods are compared with {OURS}: add it to the methods")
     courses: tuple[Course, ...] = QUICK if quick else COURSES
-    test_set = make_test_set(courses, folder, workers, progress)
+    walks, fingerprint = make_test_set(courses, folder, workers, progress)
     seeds: Seeds = "tabled" if quick else "all"
-    study = run_study(test_set.walks, methods, seeds=seeds, workers=workers, progress=progress)
-    tables = (merit_table(study), *paper_tables(study), calibration_table(study), cost_table(study))
-    return Bench(study, tables, tuple(differences(study, OURS)), test_set.sha256, courses)
+    study = run_study(walks, methods, seeds=seeds, workers=workers, progress=progress)
+    return Bench(study, bench_tables(study), tuple(differences(study, OURS)), fingerprint, courses)
 
 
 def verdict(bench: Bench) -> list[str]:
@@ -91,11 +88,9 @@ def verdict(bench: Bench) -> list[str]:
     for rival in bench.study.methods:
         theirs = [one for one in bench.differences if one.rival == rival]
         if theirs:
-            better = [one.course for one in theirs if one.clear and one.difference > 0.0]
-            worse = [one.course for one in theirs if one.clear and one.difference < 0.0]
-            said = [f"better on {', '.join(better)}"] if better else []
-            said += [f"worse on {', '.join(worse)}"] if worse else []
-            said += ["no clear difference elsewhere"] if len(better) + len(worse) < len(theirs) else []
+            clear = {how: [one.course for one in theirs if one.clear == how] for how in ("better", "worse", "")}
+            said = [f"{how} on {', '.join(clear[how])}" for how in ("better", "worse") if clear[how]]
+            said += ["no clear difference elsewhere"] if clear[""] else []
             lines.append(f"{OURS} against {rival}: {'; '.join(said)}")
     return lines
 
@@ -107,7 +102,7 @@ def write_bench(bench: Bench, out: Path, settings: Mapping[str, str], latency: S
         bench: the results.
         out: the folder, which must exist.
         settings: of the command, by name.
-        latency: rows of `gait bench latency`, to be shown beside.
+        latency: rows of `gait bench latency`, to be shown be
     """
     from gait.bench.paper_charts import paper_charts
     from gait.report.describe import installation

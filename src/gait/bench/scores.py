@@ -10,8 +10,7 @@ from gait.arrays import AnyArray, Array, BoolArray
 from gait.bench.courses import Walk
 from gait.errors import GaitError
 from gait.estimator import Details
-from gait.log.log import Log
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Trajectory
 from gait.metrics import Stats, ate, nees, relative_error, slip_mask, velocity_rmse
 from gait.report.walk_charts import vel_b_std
 

@@ -17,7 +17,7 @@ from gait.bench.courses import Progress, Walk
 from gait.bench.scores import Ground, WalkScore, score
 from gait.errors import GaitError
 from gait.estimator import Estimator
-from gait.methods import METHODS, known_method
+from gait.methods import BUILT_IN, METHODS, known_method
 from gait.nets.model import model_names
 from gait.report.walk_charts import Trace
 
@@ -54,23 +54,25 @@ def entrants(methods: Sequence[str], seeds: Seeds = "all") -> list[Entrant]:
         elif seeds == "usual":
             # By name it has weights for logs without targets as well.
             found.append(Entrant(method, method, _seed(METHODS[method].weights)))
-        elif seeds == "tabled":
-            found.append(Entrant(method, shown, _seed(shown)))
         else:
-            names = [name for name in model_names() if re.fullmatch(rf"{re.escape(method)}-\d+", name)]
+            names = [shown] if seeds == "tabled" else _weights(method)
             found += [Entrant(method, name, _seed(name), name == shown) for name in names]
     return found
 
 
-def _seed(weights: str) -> int:
-    return int(weights.rsplit("-", 1)[1])
-
-
 def entrants_trained_on(gaits: str, methods: Sequence[str]) -> list[Entrant]:
-    """Whoever was trained on other gaits, such as `pace-pronk`."""
-    pattern = re.compile(rf"({'|'.join(map(re.escape, methods))})-{gaits}-(\d+)")
-    found = [(name, pattern.fullmatch(name)) for name in model_names()]
-    return [Entrant(match[1], name, int(match[2]), match[2] == "0") for name, match in found if match]
+    """Whoever was trained on other gaits, such as `pace-pronk`; figures show none of them."""
+    return [Entrant(one, name, _seed(name), False) for one in methods for name in _weights(f"{one}-{gaits}")]
+
+
+def _weights(stem: str) -> list[str]:
+    """Names of models that differ in the seed alone."""
+    return [name for name in model_names() if re.fullmatch(rf"{re.escape(stem)}-\d+", name)]
+
+
+def _seed(weights: str) -> int:
+    """Of `gait-flat-1`: 1; of no weights 0."""
+    return int(weights.rsplit("-", 1)[-1] or 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +126,7 @@ class Study:
 
 def run_study(
     walks: Sequence[Walk],
-    methods: Sequence[str] = tuple(METHODS),
+    methods: Sequence[str] = BUILT_IN,
     *,
     seeds: Seeds = "all",
     start: str = "truth",
@@ -163,7 +165,7 @@ def run_study(
     for (gaits, entrant, walk), future in zip(jobs, futures, strict=True):
         one, trace = future.result()
         scores.setdefault(gaits, []).append(one)
-        if trace is not None and not gaits:
+        if trace is not None:
             traces[walk.name, entrant.method] = trace
     usual = tuple(scores.pop(""))
     return Study(tuple(walks), grounds, usual, {gaits: tuple(some) for gaits, some in scores.items()}, traces)

@@ -12,33 +12,18 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from gait.nets.base import VelocityNet
 from gait.nets.build import network_of
 from gait.nets.gait import GaitNet
 from gait.nets.model import Model
 from gait.nets.nmn import NmnNet
 
 
-class OneStep(nn.Module):
-    """From features (F,) and the state to velocity (3,), log-std (3,) and the state anew: `start` at first."""
-
-    start: tuple[Tensor, ...]
-
-    def __init__(self, net: VelocityNet) -> None:
-        super().__init__()
-        self.net = net
-        self.register_buffer("scale", 1.0 / net.std)
-
-    def _cell(self, x: Tensor, h: Tensor, gru: Any) -> Tensor:
-        return torch.gru_cell(x, h, gru.weight_ih_l0, gru.weight_hh_l0, gru.bias_ih_l0, gru.bias_hh_l0)
-
-
-class AttentionStep(OneStep):
+class AttentionStep(nn.Module):
     """`gait` and `gait-flat`; the state is hidden states, keys and values (Nt, C, 2 H d), what unfilled slots lose."""
 
     def __init__(self, net: GaitNet) -> None:
-        super().__init__(net)
-        a = net.architecture
+        super().__init__()
+        a, self.net = net.architecture, net
         self.heads, self.width, self.latents = a.heads, a.head_width, a.latents
         # Tokens of one embedding go through it together.
         self.groups: list[tuple[Any, Tensor]] = []
@@ -58,7 +43,7 @@ class AttentionStep(OneStep):
     def forward(self, x: Tensor, hidden: Tensor, history: Tensor, unfilled: Tensor) -> tuple[Tensor, ...]:
         """One sample."""
         net: Any = self.net
-        x = (x - net.mean) * self.scale
+        x = net.normalise(x)
         tokens = torch.cat([layer(x[columns]) for layer, columns in self.groups]) + net.token_position  # (C, D)
         history = torch.cat([history[1:], (tokens @ self.kv.T)[None]])
         k, v = (history + self.slots).view(-1, 2, self.heads, self.width).permute(1, 2, 0, 3)  # (H, Nt C, d)
@@ -66,33 +51,33 @@ class AttentionStep(OneStep):
         answers = torch.softmax(self.asked @ k.transpose(1, 2) + unfilled.view(-1), -1) @ v  # (H, M, d)
         encoded = net.out(answers.transpose(0, 1).reshape(self.latents, -1))
         seen = torch.cat([encoded.view(-1), (tokens[:2] + self.now).view(-1)])[None]
-        velocity = self._cell(seen, hidden[0], net.velocity.gru)
-        log_std = self._cell(seen, hidden[1], net.log_std.gru)
-        return (
-            net.velocity.mlp(velocity)[0],
-            net.bounded(net.log_std.mlp(log_std))[0],
-            torch.stack([velocity, log_std]),
-            history,
-            unfilled,
-        )
+        velocity = _cell(seen, hidden[0], net.velocity.gru)
+        log_std = _cell(seen, hidden[1], net.log_std.gru)
+        outputs = net.velocity.mlp(velocity)[0], net.bounded(net.log_std.mlp(log_std))[0]
+        return *outputs, torch.stack([velocity, log_std]), history, unfilled
 
 
-class NmnStep(OneStep):
+class NmnStep(nn.Module):
     """`nmn`, without its contact head: nobody reads it here."""
 
     def __init__(self, net: NmnNet) -> None:
-        super().__init__(net)
+        super().__init__()
+        self.net = net
         self.start = (torch.zeros(1, net.architecture.hidden),)
 
     def forward(self, x: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
         """One sample."""
         net: Any = self.net
-        hidden = self._cell(((x - net.mean) * self.scale)[None], hidden, net.gru)
+        hidden = _cell(net.normalise(x)[None], hidden, net.gru)
         return net.velocity(hidden)[0], net.bounded(net.log_std(hidden))[0], hidden
 
 
+def _cell(x: Tensor, h: Tensor, gru: Any) -> Tensor:
+    return torch.gru_cell(x, h, gru.weight_ih_l0, gru.weight_hh_l0, gru.bias_ih_l0, gru.bias_hh_l0)
+
+
 def torch_step(model: Model) -> AttentionStep | NmnStep:
-    """The network of a model, ready to step."""
+    """The network of a model: from features (F,) and the state (`start` at first) to velocity, log-std, state."""
     net = network_of(model)
     step = NmnStep(net) if isinstance(net, NmnNet) else AttentionStep(cast("GaitNet", net))
     return step.eval()

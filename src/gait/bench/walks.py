@@ -12,10 +12,10 @@ import numpy as np
 from gait.bench.courses import Progress, Walk
 from gait.bench.scores import WalkScore
 from gait.bench.study import Study, run_study
-from gait.errors import GaitError
+from gait.errors import GaitError, located
 from gait.estimator import Estimator
-from gait.log.log import MAX_GAP, Log
-from gait.methods import METHODS, known_method
+from gait.log import MAX_GAP, Log
+from gait.methods import BUILT_IN, METHODS, known_method
 from gait.metrics import mean_std
 from gait.report.chart import Chart
 from gait.report.method_table import FIGURES, NOTE, WIDE, figure_table, method_table
@@ -29,7 +29,7 @@ MOST_SHOWN = 4
 
 def walk_study(
     logs: Mapping[str, Log],
-    methods: Sequence[str] = tuple(METHODS),
+    methods: Sequence[str] = BUILT_IN,
     *,
     start: str = "truth",
     max_gap: float = MAX_GAP,
@@ -52,10 +52,8 @@ def walk_study(
             raise GaitError(
                 f"{name} has no truth to compare with: methods are judged on logs with pos_w, quat_wb_wxyz and vel_w"
             )
-        try:
+        with located(name):
             log.require_no_gaps(max_gap)
-        except GaitError as error:
-            raise GaitError(f"{name}: {error}") from None
     left_out = {method: why for method in methods if (why := _obstacle(logs, method, start))}
     able = [method for method in dict.fromkeys(methods) if method not in left_out]
     if not able:
@@ -138,14 +136,9 @@ def study_charts(study: Study) -> list[Chart]:
     """Charts of the first `MOST_SHOWN` logs, titled with the log where there are several."""
     charts = []
     for i, walk in enumerate(study.walks[:MOST_SHOWN]):
-        found = walk_charts(walk.log, study.traces_of(walk))
-        if len(study.walks) > 1:
-            words = f"{walk.course}: "
-            found = [
-                replace(one, name=f"{one.name}-{i}", title=f"{words}{one.title[:1].lower()}{one.title[1:]}")
-                for one in found
-            ]
-        charts += found
+        for one in walk_charts(walk.log, study.traces_of(walk)):
+            title = f"{walk.course}: {one.title[:1].lower()}{one.title[1:]}"
+            charts.append(replace(one, name=f"{one.name}-{i}", title=title) if len(study.walks) > 1 else one)
     return charts
 
 

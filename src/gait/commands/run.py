@@ -217,7 +217,7 @@ def _write(
     """Write all files of the run."""
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation
-    from gait.report.run_report import write_run_report
+    from gait.report.html import run_pages, write_report
 
     log, trajectory, robot = done.log, done.trajectory, done.estimator.robot
     progress("writing trajectory.csv", 0.3)
@@ -236,6 +236,7 @@ def _write(
     facts = [*(Row(name, value, "-") for name, value in settings.items()), *rows, *installation()]
     words = AT_REST if done.at_rest else f"{log.duration:.1f} s, started from {done.start}."
     title = f"{options.log.name} by {done.trajectory.source}"
-    write_run_report(folder / "report.html", title, words, log, trajectory, done.details, rows, facts)
+    pages = run_pages(log, trajectory, done.details, rows)
+    write_report(folder / "report.html", title, words, *pages, facts)
     (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     (folder / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from gait.arrays import Array
+from gait.arrays import Array, IntArray
 from gait.errors import GaitError
 from gait.lie import quat_from_rotation
-from gait.log.log import MAX_GAP, Log, Trajectory
-from gait.log.record import interpolate
+from gait.log import MAX_GAP, Log, Trajectory
+from gait.log.record import interpolate, places
 from gait.quaternions import heading, inverse, multiply, rotate, rotate_inverse, turn_about_z
 
 Method: TypeAlias = Literal["none", "first", "yaw", "se3"]
@@ -51,7 +50,7 @@ class Pair:
 
     t: Array
     """Time stamps of the estimate that have a truth (N,)."""
-    rows: npt.NDArray[np.intp]
+    rows: IntArray
     """Which rows of the estimate these are (N,)."""
     estimate: States
     truth: States
@@ -88,9 +87,8 @@ def associate(estimate: Trajectory, truth: Log | Trajectory, *, max_gap: float =
             f"estimate ({t[0]:.3f} to {t[-1]:.3f} s) and truth ({true_t[0]:.3f} to {true_t[-1]:.3f} s)"
             " share fewer than two instants: give both on the same clock"
         )
-    before = np.clip(np.searchsorted(true_t, t), 1, len(true_t) - 1) - 1
+    before, part = places(true_t, t)
     span = true_t[before + 1] - true_t[before]
-    part = np.clip((t - true_t[before]) / span, 0.0, 1.0)
     on_a_sample = np.minimum(part, 1.0 - part) * span <= CLOCK_TOLERANCE
     rows = np.flatnonzero(inside & (on_a_sample | (span <= max_gap)))
     if len(rows) < 2:

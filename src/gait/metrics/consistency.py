@@ -57,8 +57,7 @@ def nees(errors: Array, covariances: Array, *, independent: int | None = None, c
     Raises:
         GaitError: if shapes disagree or a covariance is not positive definite.
     """
-    errors, covariances = np.asarray(errors, dtype=np.float64), np.asarray(covariances, dtype=np.float64)
-    _check_shapes(errors, covariances)
+    errors, covariances = _checked(errors, covariances)
     d = errors.shape[-1]
     try:
         root = np.linalg.cholesky(covariances)
@@ -107,19 +106,20 @@ class Coverage:
 
 def coverage(errors: Array, covariances: Array, k: float = 2.0) -> Coverage:
     """Fraction of errors (..., d) within k sigma of their covariances (..., d, d), component by component."""
-    errors, covariances = np.asarray(errors, dtype=np.float64), np.asarray(covariances, dtype=np.float64)
-    _check_shapes(errors, covariances)
+    errors, covariances = _checked(errors, covariances)
     sigma = np.sqrt(np.diagonal(covariances, axis1=-2, axis2=-1))
     within = np.abs(errors) <= k * sigma
     return Coverage(k, within.reshape(-1, errors.shape[-1]).mean(axis=0), math.erf(k / math.sqrt(2.0)))
 
 
-def _check_shapes(errors: Array, covariances: Array) -> None:
+def _checked(errors: Array, covariances: Array) -> tuple[Array, Array]:
+    errors, covariances = np.asarray(errors, dtype=np.float64), np.asarray(covariances, dtype=np.float64)
     if errors.ndim < 2 or errors.size == 0:
         raise GaitError(f"errors have shape {errors.shape}: give (samples, components), at least one sample")
     want = (*errors.shape, errors.shape[-1])
     if covariances.shape != want:
         raise GaitError(f"covariances have shape {covariances.shape} but must be {want}: one matrix for each error")
+    return errors, covariances
 
 
 def chi_square_quantile(probability: float, dof: float) -> float:

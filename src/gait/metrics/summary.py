@@ -9,19 +9,10 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
-from gait.log.log import MAX_GAP, Log, Trajectory
+from gait.log import MAX_GAP, Log, Trajectory
+from gait.metrics import trajectory_error as errors
 from gait.metrics.align import CLOCK_TOLERANCE, Method, associate
 from gait.metrics.consistency import coverage, nees
-from gait.metrics.trajectory_error import (
-    MIN_DISTANCE,
-    Index,
-    ate,
-    drift,
-    path_length,
-    relative_error,
-    slip_mask,
-    velocity_rmse,
-)
 from gait.rows import Row
 
 
@@ -74,37 +65,25 @@ def summary(
     pair = associate(estimate, truth, max_gap=max_gap)
     rows = [Row("duration", float(pair.t[-1] - pair.t[0]), "s"), Row("samples", len(pair.t), "-")]
     if pair.truth.vel_w is not None:
-        rows += _velocity_rows(estimate, truth, pair.rows, max_gap)
+        velocity = errors.velocity_rmse(estimate, truth, max_gap=max_gap)
+        rows += velocity.rows()
+        if estimate.vel_cov is not None:
+            claimed = estimate.vel_cov[pair.rows]
+            rows.append(Row("nees_vel", nees(velocity.errors_b, claimed).mean, "-"))
+            for k in (1.0, 2.0):
+                rows += coverage(velocity.errors_b, claimed, k).rows("coverage_vel")
     if contact is not None:
-        rows += _slip_rows(estimate, truth, pair.rows, contact, max_gap)
-    rows += ate(estimate, truth, alignment, max_gap=max_gap).rows()
+        if not isinstance(truth, Log):
+            raise GaitError("slips are found from the true speed of the feet: give the log as the truth")
+        # A flag holds until the next sample, should the estimate run on another clock.
+        held = np.searchsorted(truth.t, estimate.t + CLOCK_TOLERANCE, side="right") - 1
+        slipping = errors.slip_mask(truth, contact)[np.clip(held, 0, None)]
+        rows.append(Row("slip_fraction", float(np.mean(slipping[pair.rows])), "-"))
+        if slipping[pair.rows].any():
+            rows += errors.velocity_rmse(estimate, truth, slipping, max_gap=max_gap).rows("velocity_rmse_slip")
+    rows += errors.ate(estimate, truth, alignment, max_gap=max_gap).rows()
     if seconds is not None:
-        rows += relative_error(estimate, truth, seconds, max_gap=max_gap).rows()
-    if path_length(pair.truth.pos_w)[-1] >= MIN_DISTANCE:
-        rows += drift(estimate, truth, max_gap=max_gap).rows()
-    return rows
-
-
-def _velocity_rows(estimate: Trajectory, truth: Log | Trajectory, paired: Index, max_gap: float) -> list[Row]:
-    error = velocity_rmse(estimate, truth, max_gap=max_gap)
-    rows = error.rows()
-    if estimate.vel_cov is not None:
-        claimed = estimate.vel_cov[paired]
-        rows.append(Row("nees_vel", nees(error.errors_b, claimed).mean, "-"))
-        for k in (1.0, 2.0):
-            rows += coverage(error.errors_b, claimed, k).rows("coverage_vel")
-    return rows
-
-
-def _slip_rows(
-    estimate: Trajectory, truth: Log | Trajectory, paired: Index, contact: AnyArray, max_gap: float
-) -> list[Row]:
-    if not isinstance(truth, Log):
-        raise GaitError("slips are found from the true speed of the feet: give the log as the truth")
-    # A flag holds until the next sample, should the estimate run on another clock.
-    held = np.searchsorted(truth.t, estimate.t + CLOCK_TOLERANCE, side="right") - 1
-    slipping = slip_mask(truth, contact)[np.clip(held, 0, None)]
-    rows = [Row("slip_fraction", float(np.mean(slipping[paired])), "-")]
-    if slipping[paired].any():
-        rows += velocity_rmse(estimate, truth, slipping, max_gap=max_gap).rows("velocity_rmse_slip")
+        rows += errors.relative_error(estimate, truth, seconds, max_gap=max_gap).rows()
+    if errors.path_length(pair.truth.pos_w)[-1] >= errors.MIN_DISTANCE:
+        rows += errors.drift(estimate, truth, max_gap=max_gap).rows()
     return rows

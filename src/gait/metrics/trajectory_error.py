@@ -6,19 +6,16 @@ A name without suffix is a root mean square; `_mean` and `_std` are over the sam
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from gait.arrays import AnyArray, Array, BoolArray
+from gait.arrays import AnyArray, Array, BoolArray, IntArray
 from gait.errors import GaitError
-from gait.log.log import MAX_GAP, Log, Trajectory
+from gait.log import MAX_GAP, Log, Trajectory
 from gait.metrics.align import Alignment, Method, Pair, align_pair, associate
 from gait.quaternions import angle, heading, inverse, multiply, rotate, turn_about_z
 from gait.rows import Row
-
-Index: TypeAlias = npt.NDArray[np.intp]
 
 SLIP_SPEED = 0.5
 """A foot that the contact estimator holds for standing slips above this speed, m/s."""
@@ -124,9 +121,9 @@ class RelativeError(PoseErrors):
 
     length: float
     unit: Literal["s", "m"]
-    starts: Index
+    starts: IntArray
     """Row of the estimate at which each window begins (K,)."""
-    ends: Index
+    ends: IntArray
     """Row of the estimate at which each window ends (K,)."""
 
     def rows(self) -> list[Row]:
@@ -183,14 +180,15 @@ def relative_error(
     return RelativeError(_norms(position), rotation, speed, length, unit, pair.rows[s], pair.rows[e])
 
 
-def _windows(pair: Pair, length: float, unit: str) -> tuple[Index, Index]:
+def _windows(pair: Pair, length: float, unit: str) -> tuple[IntArray, IntArray]:
     """First and last row of every window of a duration, or of a distance of the true path."""
     if unit == "s":
         # Half a sample either way, so that a window is never silently shorter at the end of the run.
         along, slack = pair.t - pair.t[0], 0.5 * float(np.median(np.diff(pair.t))) * (1.0 + 1e-6)
     else:
         along, slack = path_length(pair.truth.pos_w), LENGTH_TOLERANCE * length
-    end = _nearest(along, along + length)
+    right = np.clip(np.searchsorted(along, along + length), 1, len(along) - 1)
+    end = right - (along + length - along[right - 1] <= along[right] - (along + length))
     # Where the robot stands, many samples share one distance: arrival is the first of them.
     end = np.searchsorted(along, along[end])
     start = np.flatnonzero(np.abs(along[end] - along - length) <= slack)
@@ -202,12 +200,6 @@ def _windows(pair: Pair, length: float, unit: str) -> tuple[Index, Index]:
         }
         raise GaitError(f"no sub-trajectory {short[unit].format(length, along[-1])}: choose a shorter window")
     return start, end[start]
-
-
-def _nearest(ascending: Array, targets: Array) -> Index:
-    """For each target the index of the nearest entry."""
-    right = np.clip(np.searchsorted(ascending, targets), 1, len(ascending) - 1)
-    return right - (targets - ascending[right - 1] <= ascending[right] - targets)
 
 
 def path_length(pos_w: Array) -> Array:

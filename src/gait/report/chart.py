@@ -101,9 +101,6 @@ class Chart:
     share_y: bool = False
     """All panels have the same scale along y."""
 
-    def __post_init__(self) -> None:
-        assert self.panels and self.columns >= 1
-
 
 def runs(on: BoolArray) -> list[tuple[int, int]]:
     """First row, and the row after the last, of each run of true values."""

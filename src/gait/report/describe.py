@@ -15,9 +15,7 @@ import numpy as np
 
 from gait._version import __version__
 from gait.health import Health
-from gait.log.log import Log
-from gait.log.record import Record
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Record, Trajectory
 from gait.rows import Row
 
 if TYPE_CHECKING:
@@ -43,12 +41,8 @@ def overview(record: Record) -> list[Row]:
 def contents(record: Record) -> list[Row]:
     """Clock, names and the size of each field of a record."""
     rows = overview(record) + _clock(record)
-    known = (
-        {"legs": " ".join(record.leg_names), "joints": " ".join(record.joint_names)} if isinstance(record, Log) else {}
-    )
-    if record.metadata().get("source"):
-        known["source"] = record.metadata()["source"]
-    rows += _plain(known)
+    names = {"legs": "leg_names", "joints": "joint_names", "source": "source"}
+    rows += _plain({name: one for name, key in names.items() if (one := record.metadata().get(key))})
     units = {field.name: field.unit for field in record.FIELDS}
     rows += [Row(name, " x ".join(map(str, one.shape)), units[name]) for name, one in record.arrays().items()]
     if isinstance(record, Trajectory) and record.health is not None:
@@ -124,8 +118,7 @@ def model(model: Model) -> list[Row]:
 
 def result_rows(model: Model) -> list[Row]:
     """The validation of a trained network."""
-    units = {name: "m/s" if "rmse" in name or "std" in name else "-" for name in model.results}
-    return [Row(name, value, units[name]) for name, value in model.results.items()]
+    return [Row(name, one, "m/s" if "rmse" in name or "std" in name else "-") for name, one in model.results.items()]
 
 
 def _word(value: object) -> float | int | str:
@@ -140,8 +133,7 @@ def _clock(record: Record) -> list[Row]:
         return rows
     steps = np.diff(record.t)
     late = np.count_nonzero(steps > LATE * np.median(steps))
-    rows.append(Row("longest_step", float(steps.max()), "s"))
-    rows.append(Row("late_steps", int(late), "-"))
+    rows += [Row("longest_step", float(steps.max()), "s"), Row("late_steps", int(late), "-")]
     if isinstance(record, Log):
         rows.append(Row("gaps", len(record.gaps()), "-"))
     return rows
@@ -190,9 +182,8 @@ def _version(name: str) -> str:
 
 def _cpu() -> str:
     """The name of the processor; the standard library has none on Linux."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        if found := re.search(r"^model name.*?:(.*)", text, re.MULTILINE):
+            return found[1].strip()
+    return platform.processor() or platform.machine()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gait.errors import GaitError, need_extra
+from gait.errors import need_extra, os_errors
 from gait.io.atomic import atomic_path
 from gait.report.chart import COLOURS, Chart, Panel, Series, colours_of, shade_colours
 
@@ -46,10 +46,8 @@ def draw(chart: Chart, folder: str | Path) -> list[Path]:
         import matplotlib.style
     except ImportError:
         raise need_extra("matplotlib", "viz") from None
-    try:
+    with os_errors(f"cannot make the folder {folder}"):
         Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GaitError(f"cannot make the folder {folder}: {(error.strerror or str(error)).lower()}") from None
     paths = []
     # Independent of the user's style. No pyplot, which would choose a backend for the whole process.
     with matplotlib.style.context(["default", STYLE]):

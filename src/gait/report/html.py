@@ -1,4 +1,4 @@
-"""One HTML file with tables that sort, plots that zoom and what made them; it needs no network."""
+"""Reports: one HTML file with tables that sort, plots that zoom and what made them; it needs no network."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from gait.io.atomic import atomic_path
-from gait.report import table_text as render
+from gait.log import Log, Trajectory
+from gait.report import table as render
 from gait.report.chart import Chart
+from gait.report.method_table import FIGURES, method_table
 from gait.report.plots import plot
-from gait.report.table import Table, TableLine
-from gait.report.table_text import format_value
+from gait.report.table import Cell, Table, TableLine
+from gait.report.walk_charts import Trace, walk_charts
 from gait.rows import Row
+
+if TYPE_CHECKING:
+    from gait.estimator import Details
 
 _HERE = Path(__file__).parent
 
@@ -37,6 +45,24 @@ def write_report(
     """
     with atomic_path(path) as temporary:
         temporary.write_text(report(title, summary, tables, charts, facts), encoding="utf-8")
+
+
+def run_pages(
+    log: Log, trajectory: Trajectory, details: Details, rows: Sequence[Row]
+) -> tuple[list[Table], list[Chart]]:
+    """Tables and charts for the report of one run.
+
+    Args:
+        log: the input.
+        trajectory: the estimate, on the log's clock.
+        details: what the method computed on the way.
+        rows: results; with ground truth they have the figures of the table.
+    """
+    learned = bool(np.isfinite(details.predicted[0]).any())
+    charts = walk_charts(log, {trajectory.source: Trace.of(log, trajectory, details if learned else None, details)})
+    cells = {row.name: Cell(float(row.value)) for row in rows if row.name in FIGURES}
+    tables = [method_table({trajectory.source: cells}, title="Accuracy")] if log.has_truth else []
+    return tables, charts
 
 
 def report(title: str, summary: str, tables: Sequence[Table], charts: Sequence[Chart], facts: Sequence[Row]) -> str:
@@ -120,7 +146,7 @@ def _figure(chart: Chart) -> str:
 def _facts(facts: Sequence[Row]) -> str:
     lines = []
     for row in facts:
-        value = _text(format_value(row.value)) + (f" {_text(row.unit)}" if row.unit != "-" else "")
+        value = _text(render.format_value(row.value)) + (f" {_text(row.unit)}" if row.unit != "-" else "")
         lines.append(f'<tr><th scope="row">{_text(row.name)}</th><td><code>{value}</code></td></tr>')
     return f'<div class="scroll"><table class="facts"><tbody>\n{chr(10).join(lines)}\n</tbody></table></div>'
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
-from gait.log.log import Log
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Trajectory
 from gait.report.chart import AXES
 from gait.report.walk_charts import vel_b_std
 from gait.robot import Robot
@@ -158,15 +157,12 @@ class View:
         self, vel_b: Array, std: Array | None, attention: Array | None, truth: Array | None = None
     ) -> dict[str, Array]:
         """Plotted values by entity, of one moment (3,) or of many (N, 3)."""
-        found = {}
-        for i, axis in enumerate(AXES):
-            found[f"velocity/{axis}/estimate"] = vel_b[..., i]
-            if std is not None:
-                found[f"velocity/{axis}/upper"] = vel_b[..., i] + 2.0 * std[..., i]
-                found[f"velocity/{axis}/lower"] = vel_b[..., i] - 2.0 * std[..., i]
-                found[f"std/{axis}"] = std[..., i]
-            if truth is not None:
-                found[f"velocity/{axis}/truth"] = truth[..., i]
+        vectors = {"velocity/{}/estimate": vel_b}
+        if std is not None:
+            vectors |= {"velocity/{}/upper": vel_b + 2.0 * std, "velocity/{}/lower": vel_b - 2.0 * std, "std/{}": std}
+        if truth is not None:
+            vectors["velocity/{}/truth"] = truth
+        found = {name.format(axis): one[..., i] for i, axis in enumerate(AXES) for name, one in vectors.items()}
         if attention is not None:
             shares = attention.sum(-2)  # (N, tokens)
             for k, name in enumerate(tokens(self._robot, shares.shape[-1])):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gait.arrays import Array
-from gait.log.log import Log
-from gait.log.trajectory import Trajectory
+from gait.log import Log, Trajectory
 from gait.metrics import align
 from gait.quaternions import rotate
 from gait.report.chart import AXES, COLOURS, TIME, Chart, Panel, Series, Shade, line, path, window
@@ -38,10 +37,8 @@ class Trace:
     """(N, 3), m."""
     std: Array
     """Standard deviation of `vel_b` (N, 3), m/s."""
-    predicted: Array | None
-    """Velocity of the network (N, 3), m/s."""
-    predicted_std: Array | None
-    """(N, 3), m/s."""
+    predicted: tuple[Array, Array] | None
+    """Velocity of the network and its standard deviation (N, 3), m/s."""
     attention: Array | None = None
     """Share of each token, summed over the history (N, tokens): gyro, accelerometer, legs."""
     leg_std: Array | None = None
@@ -57,7 +54,6 @@ class Trace:
             network: with the velocity of the network, if that is to be shown.
             attention: with the attention or the measurements of the legs, if there are any.
         """
-        predicted, sigma = (None, None) if network is None else network.predicted
         shares, legs = (None, None) if attention is None else (attention.attention, attention.legs)
         by_token = shares is not None and legs is None and shares.shape[2] == len(log.leg_names) + 2
         return Trace(
@@ -65,8 +61,7 @@ class Trace:
             vel_b=trajectory.vel_b,
             pos_w=trajectory.pos_w,
             std=vel_b_std(trajectory),
-            predicted=predicted,
-            predicted_std=sigma,
+            predicted=None if network is None else network.predicted,
             attention=shares.sum(1) if shares is not None and by_token else None,
             leg_std=None if legs is None else np.sqrt(np.square(legs[1]).mean(2)),
         )
@@ -103,8 +98,7 @@ def walk_charts(log: Log, traces: Mapping[str, Trace]) -> list[Chart]:
         if trace.leg_std is not None:
             caption = f"Standard deviation of {method} for the body velocity by each leg, {feet}"
             caption += " It is low for a foot in stance, high in swing."
-            panels = _leg_panels(log, "standard deviation", "m/s", method, trace.t, trace.leg_std, middle)
-            panels = tuple(replace(panel, log_y=True) for panel in panels)
+            panels = _leg_panels(log, "standard deviation", "m/s", method, trace.leg_std, middle, log_y=True)
             charts.append(Chart("legs", "Standard deviation of each leg", caption, panels, share_y=True))
     return charts
 
@@ -160,19 +154,19 @@ def _without_truth(traces: Mapping[str, Trace]) -> list[Chart]:
 def attention_panels(log: Log, trace: Trace, rows: slice, marks: Marks = ()) -> tuple[Panel, ...]:
     """The attention on each leg, and its contacts."""
     assert trace.attention is not None
-    return _leg_panels(log, "attention", "share", "gait", trace.t, trace.attention[:, 2:], rows, marks)
+    return _leg_panels(log, "attention", "share", "gait", trace.attention[:, 2:], rows, marks)
 
 
 def _leg_panels(
-    log: Log, what: str, unit: str, method: str, t: Array, values: Array, rows: slice, marks: Marks = ()
+    log: Log, what: str, unit: str, method: str, values: Array, rows: slice, marks: Marks = (), log_y: bool = False
 ) -> tuple[Panel, ...]:
     # Values are in the robot's order, whatever that of the log.
-    log = log.reorder(log.robot)
+    log, t = log.reorder(log.robot), log.t[rows] - log.t[0]
     panels = []
     for i, leg in enumerate(log.leg_names):
-        shades = () if log.contact is None else (Shade("on the ground", t[rows], log.contact[rows, i]),)
-        one = line(what, t[rows], values[rows, i], colour=COLOURS[method])
-        panels.append(Panel((one,), TIME, f"{leg} ({unit})", shades, marks))
+        shades = () if log.contact is None else (Shade("on the ground", t, log.contact[rows, i]),)
+        one = line(what, t, values[rows, i], colour=COLOURS[method])
+        panels.append(Panel((one,), TIME, f"{leg} ({unit})", shades, marks, log_y=log_y))
     return tuple(panels)
 
 
