@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from gait.errors import os_errors
-from gait.io.ros.layout import Layout
+from gait.io.ros.layout import MessageWriter
 from gait.live.pairing import NS, Arrival
 from gait.live.sources import SampleSource, UnitreeSamples
 from gait.robot import Robot
@@ -38,7 +38,7 @@ SDK = "unitree_legged_sdk"
 
 def size_of(name: str) -> int:
     """Bytes of a struct: 937 of LowState, 734 of LowCmd."""
-    return Layout.blank(f"{SDK}/msg/{name}", {}, packed=True)[1].size
+    return MessageWriter(f"{SDK}/msg/{name}", packed=True).layout.size
 
 
 class TickClock:
@@ -89,11 +89,10 @@ class Go1Source(SampleSource):
         """
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-        with contextlib.suppress(OSError):
-            # With the privilege for it, beyond the limit.
-            self._socket.setsockopt(socket.SOL_SOCKET, _FORCE, BUFFER)
-        with contextlib.suppress(OSError):
-            self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
+        # With the privilege for it, a buffer beyond the limit.
+        for option, value in ((_FORCE, BUFFER), (_TIMESTAMP, 1)):
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, option, value)
         with os_errors(f"cannot listen at UDP port {port}"):
             try:
                 self._socket.bind((address, port))

@@ -56,7 +56,7 @@ class Monitor:
         self._steps: deque[int] = deque(maxlen=_STEPS)
         self._last: tuple[int, int] | None = None
         self._period = 0.0
-        self._first = self._latest = self._shown = time.monotonic()
+        self.first = self._latest = self._shown = time.monotonic()
         self._counted = 0
         self._rate = 0.0
         self._state: State | None = None
@@ -68,7 +68,7 @@ class Monitor:
         self._recent.append(seconds)
         self._latest = time.monotonic()
         if not self.samples:
-            self._first = self._shown = self._latest
+            self.first = self._shown = self._latest
         self.samples += 1
         self._state = state
         self.ill += not state.health.ok
@@ -118,7 +118,7 @@ class Monitor:
 
     def rows(self) -> list[Row]:
         """The whole of it, at the end."""
-        seconds = self._latest - self._first
+        seconds = self._latest - self.first
         rows = [
             Row("samples", self.samples, "-"),
             Row("duration", seconds, "s"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from gait.live.pairing import HOLD, NS, Arrival, Pairing
 from gait.log import Log, Sample
 from gait.robot import Robot
 
-_MS = 1_000_000
 BATCH = 200
 """Samples given at once: with a backlog, the loop still checks for a stop several times a second."""
 
@@ -46,8 +45,7 @@ class SampleSource:
         """Release what it opened itself; a node is closed by who made it."""
 
 
-@dataclass(frozen=True)
-class Topics:
+class Topics(NamedTuple):
     """Names of topics as DDS has them: those of ROS 2 with rt in the place of the first slash."""
 
     imu: str = "rt/imu"
@@ -58,9 +56,7 @@ class Topics:
 
 def dds_name(topic: str) -> str:
     """The name in DDS of a ROS 2 topic: /odom is rt/odom. A name that begins with rt/ is taken as it is."""
-    if not topic or topic.startswith("rt/"):
-        return topic
-    return f"rt/{topic.lstrip('/')}"
+    return topic if not topic or topic.startswith("rt/") else f"rt/{topic.lstrip('/')}"
 
 
 class RosSource(SampleSource):
@@ -196,7 +192,7 @@ class Go2Source(SampleSource):
                 k += 1
             state = self._samples.state(data)
             sample = self._samples.sample(state, sent, sent if self.wants_targets else None)
-            arrivals.append(Arrival(sample, sent, sent, int(state["tick"]) * _MS))
+            arrivals.append(Arrival(sample, sent, sent, int(state["tick"]) * 1_000_000))
         self._later = commands[k:]
         return arrivals
 
@@ -233,9 +229,8 @@ class ReplaySource(SampleSource):
         """Sleep until the next row is due, and give all that are."""
         if not self._begin_ns:
             self._begin_ns = time.time_ns()
-        late = (time.time_ns() - self._due(self._next)) / NS
-        if late < 0.0:
-            time.sleep(min(-late, timeout))
+        early = (self._due(self._next) - time.time_ns()) / NS
+        time.sleep(min(max(early, 0.0), timeout))
         now = time.time_ns()
         arrivals: list[Arrival] = []
         while self._next < len(self._t) and len(arrivals) < BATCH and self._due(self._next) <= now:

@@ -146,10 +146,13 @@ def _decompress(topic: Topic, notes: Notes) -> None:
 
 
 @contextlib.contextmanager
-def _mapped(path: Path) -> Iterator[mmap.mmap]:
+def _mapped(path: Path, notes: Notes) -> Iterator[mmap.mmap]:
     """The bytes of a file. Reading beyond its end gives what is left, whatever length a damaged record claims."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as stream:
-        yield stream
+        try:
+            yield stream
+        except Exception:
+            notes.say(f"{path.name} {_CUT}")
 
 
 def _scan_mcap(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:
@@ -174,25 +177,21 @@ def _scan_mcap(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None
         elif isinstance(record, Metadata) and record.name == METADATA_NAME:
             notes.about.update(record.metadata)
 
-    with _mapped(path) as stream:
-        try:
-            for record in StreamReader(stream, emit_chunks=True, record_size_limit=len(stream)).records:
-                if isinstance(record, DataEnd):
-                    # After this only the index follows.
-                    return
-                if not isinstance(record, Chunk):
-                    take(record)
-                    continue
+    with _mapped(path, notes) as stream:
+        for record in StreamReader(stream, emit_chunks=True, record_size_limit=len(stream)).records:
+            inner = [record]
+            if isinstance(record, DataEnd):
+                # After this only the index follows.
+                return
+            if isinstance(record, Chunk):
                 try:
                     inner = breakup_chunk(record, validate_crc=True)
                 except Exception:
                     # Each compression fails in ways of its own on bytes that are not its.
                     notes.say(f"{path.name}: a damaged chunk was left out")
                     continue
-                for one in inner:
-                    take(one)
-        except Exception:
-            notes.say(f"{path.name} {_CUT}")
+            for one in inner:
+                take(one)
 
 
 def _scan_ros1(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:
@@ -224,12 +223,9 @@ def _scan_ros1(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None
                 if kind == RecordType.MSGDATA and (number := header.get_uint32("conn")) in topics:
                     topics[number].add(header.get_time("time"), data)
 
-    with _mapped(path) as stream:
+    with _mapped(path, notes) as stream:
         stream.seek(len(ROS1))
-        try:
-            take(stream, len(stream))
-        except Exception:
-            notes.say(f"{path.name} {_CUT}")
+        take(stream, len(stream))
 
 
 def _scan_sqlite(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:

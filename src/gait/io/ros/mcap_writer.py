@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -87,19 +86,14 @@ class McapRecorder:
 
     def close(self) -> None:
         """Write what is left, and the index."""
-        if self._file.closed:
-            return
-        try:
-            self._writer.finish()
-        finally:
-            self._file.close()
+        if not self._file.closed:
+            with self._file:
+                self._writer.finish()
 
     def __enter__(self) -> McapRecorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
