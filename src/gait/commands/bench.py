@@ -61,7 +61,7 @@ def _tables(options: BenchOptions) -> Outcome:
     with share_bar(options.interactive) as progress:
         from gait.bench.latency import latency_report
         from gait.bench.run_tables import run_bench, verdict, write_bench
-        from gait.io.run_folder import commit
+        from gait.io.atomic import commit
         from gait.methods import METHODS
 
         methods = options.methods or tuple(METHODS)
@@ -74,9 +74,8 @@ def _tables(options: BenchOptions) -> Outcome:
         settings = {"command": command, "commit": commit(), "methods": " ".join(methods)}
         write_bench(bench, out, settings, latency)
     shown = [table for table in bench.tables if table.name in ("walks", "table1", "table2", "table3", "table4")]
-    return Outcome(
-        bench.rows(), wrote=out / "report.html", next="gait bench latency", tables=shown, notes=verdict(bench)
-    )
+    path = out / "report.html"
+    return Outcome(bench.rows(), wrote=path, next="gait bench latency", tables=shown, notes=verdict(bench))
 
 
 def _latency(options: BenchOptions) -> Outcome:

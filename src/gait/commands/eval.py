@@ -70,10 +70,9 @@ def _trajectory(options: EvalOptions, path: Path) -> Outcome:
         truth.need("quat_wb_wxyz")
         truth.require_no_gaps(options.max_gap)
         contact = truth.contact if truth.foot_vel_w is not None else None
-    window = options.seconds if min(truth.duration, estimate.duration) >= options.seconds else None
-    rows = summary(
-        estimate, truth, contact=contact, alignment=options.alignment, seconds=window, max_gap=options.max_gap
-    )
+    seconds = options.seconds if min(truth.duration, estimate.duration) >= options.seconds else None
+    align, gap = options.alignment, options.max_gap
+    rows = summary(estimate, truth, contact=contact, alignment=align, seconds=seconds, max_gap=gap)
     return Outcome(rows, title=f"{path} against {options.truth}", next=_next(options, path))
 
 

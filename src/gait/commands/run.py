@@ -75,31 +75,26 @@ def run(options: RunOptions) -> Outcome:
     if options.view is not None and len(options.view) > 1:
         raise GaitError("--view takes one file: give the log before it, as in gait run LOG --view run.rrd")
     with share_bar(options.interactive) as progress:
-        return _run(options, progress)
+        from gait.io import read
+        from gait.io.atomic import whole_folder
 
-
-def _run(options: RunOptions, progress: Callable[[str, float], None]) -> Outcome:
-    from gait.io import read
-    from gait.io.run_folder import whole_folder
-
-    progress("reading the log", 0.0)
-    reading = read(options.log, options)
-    progress("estimating", 0.1)
-    done, view = _estimate(options, reading.log)
-    log, rows = done.log, _rows(done)
-    with whole_folder(options.out, "run") as folder:
-        _write(options, folder.work, done, rows, progress)
-        if view is not None:
-            view.show_run(log, done.trajectory, done.details, _fifth(progress, "drawing for Rerun", 0.8))
-            view.close()
+        progress("reading the log", 0.0)
+        reading = read(options.log, options)
+        progress("estimating", 0.1)
+        done, view = _estimate(options, reading.log)
+        log, rows = done.log, _rows(done)
+        with whole_folder(options.out, "run") as folder:
+            _write(options, folder.work, done, rows, progress)
+            if view is not None:
+                view.show_run(log, done.trajectory, done.details, _fifth(progress, "drawing for Rerun", 0.8))
+                view.close()
     following = f"gait eval {quote(options.log)} --methods all" if log.has_truth else f"gait info {quote(options.log)}"
     if options.view:
         following = f"rerun {quote(options.view[0])}"
-    title = f"{options.log.name} by {done.trajectory.source}: {log.duration:.1f} s of {done.estimator.robot.name}"
+    method = done.trajectory.source
+    title = f"{options.log.name} by {method}: {log.duration:.1f} s of {done.estimator.robot.name}"
     notes = [line for note in (*reading.notes, *_notes(done)) for line in textwrap.wrap(note, 100)]
-    return Outcome(
-        rows, tables=[_table(rows, title, done.trajectory.source)], notes=notes, wrote=folder.final, next=following
-    )
+    return Outcome(rows, tables=[_table(rows, title, method)], notes=notes, wrote=folder.final, next=following)
 
 
 def _fifth(progress: Callable[[str, float], None], what: str, start: float) -> Callable[[float], None]:

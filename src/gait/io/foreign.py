@@ -198,10 +198,8 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
         order = list(AXES_OF.get(field, parts))
         missing = [part for part in order if part not in parts]
         if missing:
-            have = ", ".join(parts.values())
-            raise GaitError(
-                f"{path} has {have} for {field}, but nothing for {field}.{missing[0]}: name it with --columns"
-            )
+            have, lacks = ", ".join(parts.values()), f"{field}.{missing[0]}"
+            raise GaitError(f"{path} has {have} for {field}, but nothing for {lacks}: name it with --columns")
         columns = np.column_stack([values[parts[part]] * found[parts[part]].scale for part in order])
         known = np.isfinite(columns).all(axis=1) & np.isfinite(t)
         if known.any():

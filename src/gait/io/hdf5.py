@@ -52,9 +52,8 @@ class Hdf5:
             joints = names.get(key, ()) if guess.field in PER_JOINT else ()
             pieces.append(Piece(guess.field, key, t, arrays[key] * guess.scale, joints))
         for key, array in arrays.items():
-            notes.streams.append(
-                StreamInfo(key, f"{array.dtype} {array.shape}", len(array), float("nan"), used.get(key, ""))
-            )
+            about = f"{array.dtype} {array.shape}"
+            notes.streams.append(StreamInfo(key, about, len(array), float("nan"), used.get(key, "")))
         if pieces and not given:
             notes.say("datasets guessed: " + ", ".join(f"{piece.where} for {piece.field}" for piece in pieces))
         return log_of(pieces, options, notes, path)
@@ -80,8 +79,7 @@ def _load(path: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
         if not isinstance(item, h5py.Dataset) or not item.shape:
             return
         if item.dtype.kind in "fiub" and item.ndim <= 2 and len(item) > 1:
-            values = np.asarray(item[()], dtype=np.float64)
-            arrays[key] = values
+            arrays[key] = np.asarray(item[()], dtype=np.float64)
         elif item.dtype.kind in "OSU":
             texts[key] = _texts(item[()])
 

@@ -134,16 +134,11 @@ def _pairs(given: str | None, theirs: Names, ours: Names) -> dict[str, str]:
         )
     both = [item.partition("=")[::2] for item in items] if paired else zip(theirs, items, strict=True)
     pairs = {target.strip(): name.strip() for name, target in both}
-    unknown = [name for name in pairs.values() if name not in theirs]
-    if unknown:
-        raise GaitError(
-            f"--joint-names speaks of '{unknown[0]}', which the log has not: its joints are {', '.join(theirs)}"
-        )
-    strangers = [name for name in pairs if name not in ours]
-    if strangers and paired:
-        raise GaitError(
-            f"--joint-names speaks of '{strangers[0]}', which the robot has not: its joints are {', '.join(ours)}"
-        )
+    for names, known, who in (pairs.values(), theirs, "log"), (pairs if paired else (), ours, "robot"):
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            have = ", ".join(known)
+            raise GaitError(f"--joint-names speaks of '{unknown[0]}', which the {who} has not: its joints are {have}")
     return {name: pairs[name] for name in ours if name in pairs}
 
 

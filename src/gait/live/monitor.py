@@ -107,14 +107,9 @@ class Monitor:
         p99 = np.percentile(self._recent, 99.0) * 1e3
         silent = now - self._latest
         health = f"no samples for {silent:.1f} s" if silent > SILENT else str(state.health)
-        words = [
-            f"{self._rate:4.0f} Hz",
-            f"p99 {p99:.2f} ms",
-            f"{velocity} m/s, std {std}",
-            f"lost {self.lost}",
-            health,
-        ]
-        return " | ".join([*words, status] if status else words)
+        rate, lost = f"{self._rate:4.0f} Hz", f"lost {self.lost}"
+        words = (rate, f"p99 {p99:.2f} ms", f"{velocity} m/s, std {std}", lost, health, status)
+        return " | ".join(filter(None, words))
 
     def rows(self) -> list[Row]:
         """The whole of it, at the end."""

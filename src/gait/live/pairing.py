@@ -149,8 +149,7 @@ class Pairing:
             near = before if ns - before.ns < after.ns - ns else after
             return near.values if abs(near.ns - ns) <= STALE else None
         part = (ns - before.ns) / (after.ns - before.ns)
-        between: Array = before.values + part * (after.values - before.values)
-        return between
+        return np.asarray(before.values + part * (after.values - before.values))
 
     def _held(self, ns: int) -> Array | None:
         """The last joints, if they are not too old."""

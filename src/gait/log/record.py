@@ -38,10 +38,9 @@ class Record:
         cls.FIELDS = (TIME, *fields_of(cls))
         keyword = inspect.Parameter.KEYWORD_ONLY
         own = [one for one in inspect.signature(cls.__init__).parameters.values() if one.kind == keyword]
+        needed = inspect.Parameter.empty
         given = [
-            inspect.Parameter(
-                field.name, keyword, annotation="ArrayLike", **({} if field.required else {"default": None})
-            )
+            inspect.Parameter(field.name, keyword, default=needed if field.required else None, annotation="ArrayLike")
             for field in cls.FIELDS
         ]
         cls.__signature__ = inspect.Signature([*given, *own])  # type: ignore[attr-defined]

@@ -103,9 +103,8 @@ def _files(path: Path, notes: Notes) -> list[tuple[Path, bool]]:
             squeezed = str(tree.get("compression_mode", "")).lower() == "message"
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         notes.say(f"{metadata.name} cannot be read, so the files are taken by name")
-    files = [path / name for name in names] or sorted(
-        file for file in path.iterdir() if file.suffix in (".mcap", ".db3", ".zstd")
-    )
+    others = sorted(file for file in path.iterdir() if file.suffix in (".mcap", ".db3", ".zstd"))
+    files = [path / name for name in names] or others
     missing = [file.name for file in files if not file.is_file()]
     if missing:
         notes.say(f"{missing[0]} is missing from the folder" + (f", and {len(missing) - 1} more" * (len(missing) > 1)))

@@ -32,11 +32,8 @@ def _pose(position: str, orientation: str) -> dict[str, Paths]:
 
 def _low_state(imu: str, motors: str, torque: str) -> dict[str, dict[str, Paths]]:
     joints: dict[str, Paths] = {"q": f"{motors}.*.q", "dq": f"{motors}.*.dq", "tau": f"{motors}.*.{torque}"}
-    return {
-        "imu": {"gyro": f"{imu}.gyroscope", "accel": f"{imu}.accelerometer"},
-        "joints": joints,
-        "clock": {"tick": "tick"},
-    }
+    inertial: dict[str, Paths] = {"gyro": f"{imu}.gyroscope", "accel": f"{imu}.accelerometer"}
+    return {"imu": inertial, "joints": joints, "clock": {"tick": "tick"}}
 
 
 def _low_cmd(motors: str, gain: str) -> dict[str, dict[str, Paths]]:
