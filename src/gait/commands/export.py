@@ -43,12 +43,8 @@ def run(options: ExportOptions) -> Outcome:
     rows = [Row("robot", robot, "-")]
     if model is not None:
         a = model.architecture
-        rows.insert(0, Row("network", a.kind, "-"))
-        rows += [
-            Row("rate", model.rate, "Hz"),
-            Row("inputs", " ".join(a.inputs), "-"),
-            Row("multiply_adds", folded_multiply_adds(a), "-"),
-        ]
+        rows = [Row("network", a.kind, "-"), *rows, Row("rate", model.rate, "Hz")]
+        rows += [Row("inputs", " ".join(a.inputs), "-"), Row("multiply_adds", folded_multiply_adds(a), "-")]
     if options.format == "c":
         return _c(options, robot, rows)
     if options.robot is not None:

@@ -42,17 +42,12 @@ def differentiate(t: Array, values: Array, window: float = WINDOW) -> Array:
     sums = np.zeros((3, n, flat.shape[1]))
     for shift in range(-half, half + 1):
         low, high = max(0, -shift), min(n, n - shift)
-        rows = slice(low, high)
-        dt = np.zeros(n)
-        dt[rows] = t[low + shift : high + shift] - t[rows]
-        inside = np.zeros(n)
+        rows, others = slice(low, high), slice(low + shift, high + shift)
+        dt = (t[others] - t[rows]) / step
         # Beyond a pause there is another motion.
-        inside[rows] = np.abs(dt[rows]) <= (half + 0.5) * step
-        scaled = dt / step
-        for power in range(5):
-            moments[power] += inside * scaled**power
-        for power in range(3):
-            sums[power][rows] += (inside * scaled**power)[rows, None] * (flat[low + shift : high + shift] - flat[rows])
+        powers = np.vander(dt, 5, increasing=True).T * (np.abs(dt) <= half + 0.5)  # (5, n)
+        moments[:, rows] += powers
+        sums[:, rows] += powers[:3, :, None] * (flat[others] - flat[rows])
     # The parabola x0 + v t + a t^2 of least squares; two samples give a straight line, one gives nothing.
     matrix = np.moveaxis(moments[np.add.outer(np.arange(3), np.arange(3))], 2, 0)  # (n, 3, 3)
     matrix = matrix + 1e-12 * np.eye(3) * np.maximum(moments[4], 1.0)[:, None, None]

@@ -147,8 +147,12 @@ def merge(
     arrays: dict[str, Any] = {"t": t}
     for role in ("imu", "joints", "targets", "truth", "feet"):
         if role in ready:
-            _say_rates(role, ready[role], t, ready["imu"], notes)
-            arrays |= ready[role].at(t, hold=("q_des",))
+            signal, imu = ready[role], ready["imu"]
+            if not np.isin(t, signal.t).all():
+                how = "held" if role == "targets" else "interpolated"
+                rates = f"{signal.rate:.4g} Hz {how} to the stamps of {imu.name} at {imu.rate:.4g} Hz"
+                notes.say(f"{signal.name} at {rates}")
+            arrays |= signal.at(t, hold=("q_des",))
     return Log(**arrays, robot=robot, source=source)
 
 
@@ -235,12 +239,6 @@ def _say_gaps(truth: Signal, t: Array, notes: Notes) -> None:
             f"{truth.name}: {len(gaps)} pauses of more than {MAX_GAP:g} s, the longest {gaps.max():.2f} s, bridged by"
             " straight lines: do not judge an estimate there"
         )
-
-
-def _say_rates(role: str, signal: Signal, t: Array, imu: Signal, notes: Notes) -> None:
-    if not np.isin(t, signal.t).all():
-        how = "held" if role == "targets" else "interpolated"
-        notes.say(f"{signal.name} at {signal.rate:.4g} Hz {how} to the stamps of {imu.name} at {imu.rate:.4g} Hz")
 
 
 def _span(signal: Signal) -> str:

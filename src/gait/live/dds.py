@@ -76,9 +76,7 @@ class Node:
 
     def close(self) -> None:
         """Leave the domain; whoever listens is told."""
-        self._waitset = None
-        self._participant = None
-        self._settings = None
+        self._waitset = self._participant = self._settings = None
 
 
 class Reader:

@@ -49,16 +49,14 @@ class Monitor:
     """Told of every sample; tells how it goes."""
 
     def __init__(self) -> None:
-        self.samples = self.lost = self.gaps = self.ill = 0
+        self.samples = self.lost = self.gaps = self.ill = self._counted = 0
         self.latency = Latencies()
         self.notes: list[str] = []
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._steps: deque[int] = deque(maxlen=_STEPS)
         self._last: tuple[int, int] | None = None
-        self._period = 0.0
+        self._period = self._rate = 0.0
         self.first = self._latest = self._shown = time.monotonic()
-        self._counted = 0
-        self._rate = 0.0
         self._state: State | None = None
 
     def add(self, arrival: Arrival, state: State, done_ns: int) -> None:
@@ -114,7 +112,7 @@ class Monitor:
     def rows(self) -> list[Row]:
         """The whole of it, at the end."""
         seconds = self._latest - self.first
-        rows = [
+        return [
             Row("samples", self.samples, "-"),
             Row("duration", seconds, "s"),
             Row("rate", (self.samples - 1) / seconds if self.samples > 1 and seconds > 0.0 else float("nan"), "Hz"),
@@ -123,8 +121,8 @@ class Monitor:
             Row("latency_p50", self.latency.percentile(0.5) * 1e3, "ms"),
             Row("latency_p99", self.latency.percentile(0.99) * 1e3, "ms"),
             Row("latency_max", self.latency.greatest * 1e3 if self.samples else float("nan"), "ms"),
+            Row("health_ok", 1.0 - self.ill / self.samples if self.samples else float("nan"), "-"),
         ]
-        return [*rows, Row("health_ok", 1.0 - self.ill / self.samples if self.samples else float("nan"), "-")]
 
 
 class StatusLine:

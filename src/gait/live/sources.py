@@ -12,7 +12,7 @@ from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.io.joints import match_joints
 from gait.io.ros.definitions import IMU, JOINT_STATE
-from gait.io.ros.layout import Layout
+from gait.io.ros.layout import MessageLayout
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader, has_target
 from gait.live.dds import Node, Reader
 from gait.live.pairing import HOLD, NS, Arrival, Pairing
@@ -116,10 +116,10 @@ class RosSource(SampleSource):
         counts = {"without joints": self._pairing.unpaired, "out of order": self._pairing.disordered}
         return ", ".join([*words, *(f"{count} {what}" for what, count in counts.items() if count)])
 
-    def _stamp(self, layout: Layout, data: bytes, sent: int) -> int:
+    def _stamp(self, layout: MessageLayout, data: bytes, sent: int) -> int:
         return (layout.stamp(data) if self._header else 0) or sent
 
-    def _order(self, layout: Layout, q: AnyArray) -> list[int]:
+    def _order(self, layout: MessageLayout, q: AnyArray) -> list[int]:
         names = layout.texts["name"]
         if len(q) != len(names):
             raise GaitError(
@@ -135,7 +135,7 @@ class UnitreeSamples:
     """Samples of Unitree's LowState and LowCmd: joints in the robot's order, with the targets that hold."""
 
     def __init__(self, package: str, robot: Robot, packed: bool = False) -> None:
-        """Take the definitions of a package; packed as in `Layout.of`."""
+        """Take the definitions of a package; packed as in `MessageLayout.of`."""
         self._states = FieldReader(f"{package}/msg/LowState", "imu", "joints", "clock", packed=packed)
         self._commands = FieldReader(f"{package}/msg/LowCmd", "targets", packed=packed)
         self._order = unitree_order(robot)

@@ -130,7 +130,7 @@ class _Walk:
         return start
 
 
-class Layout:
+class MessageLayout:
     """Where everything lies in messages of one type and shape."""
 
     def __init__(self, walk: _Walk) -> None:
@@ -141,7 +141,7 @@ class Layout:
         self._columns: dict[Paths, tuple[AnyArray, np.dtype[Any], bool]] = {}
 
     @staticmethod
-    def of(raw: bytes, name: str, types: Fields, packed: bool = False) -> Layout:
+    def of(raw: bytes, name: str, types: Fields, packed: bool = False) -> MessageLayout:
         """The layout of a message.
 
         Args:
@@ -163,7 +163,7 @@ class Layout:
         # CDR may be filled up to a multiple of four; more left over means another version of the message.
         if len(raw) - walk.at > (0 if packed else 3):
             raise GaitError(f"it has {len(raw)} bytes where {walk.at} are due, so it is another version of {name}")
-        return Layout(walk)
+        return MessageLayout(walk)
 
     def fits(self, data: bytes) -> bool:
         """Whether a message has this shape."""
@@ -229,7 +229,7 @@ class Block(NamedTuple):
     """Their places among all messages (n,)."""
     data: AnyArray
     """Their bytes (n, size)."""
-    layout: Layout
+    layout: MessageLayout
 
     def read(self, paths: Paths) -> AnyArray:
         """Columns of numbers."""
@@ -257,7 +257,7 @@ def blocks(messages: Sequence[bytes], name: str, types: Fields, packed: bool) ->
         tries = _TRIES
         while len(rows):
             try:
-                layout = Layout.of(data[0].tobytes(), name, types, packed)
+                layout = MessageLayout.of(data[0].tobytes(), name, types, packed)
             except GaitError as error:
                 tries -= 1
                 # One message may be damaged; where several of a size are, all of them are something else.
@@ -280,7 +280,7 @@ class MessageWriter:
         Args:
             kind: its type.
             given: texts and lengths of lists; empty by default.
-            packed: as in `Layout.of`.
+            packed: as in `MessageLayout.of`.
         """
         flat: dict[str, int | bytes] = {}
         for path, value in (given or {}).items():
@@ -294,7 +294,7 @@ class MessageWriter:
         raw = bytearray() if packed else bytearray(b"\x00\x01\x00\x00")
         walk = _Walk(raw, known(), 0 if packed else 8, at=len(raw), given=flat)
         walk.visit(kind)
-        self.layout, self._blank = Layout(walk), np.frombuffer(bytes(raw), np.uint8)
+        self.layout, self._blank = MessageLayout(walk), np.frombuffer(bytes(raw), np.uint8)
         self._stamps = [part.offset for path, part in walk.parts.items() if path.endswith("header.stamp.sec")]
 
     def encode(self, ns: int, values: Values) -> bytes:

@@ -22,6 +22,7 @@ from gait.io.ros.odometry import Converter, Encoder
 from gait.log import Log, Record, Trajectory
 from gait.robot import Robot
 
+Progress = Callable[[float], None]
 CHUNK = 256 * 1024
 """Bytes that are compressed and written at once: a quarter of a second at 1 kHz, and done in about a millisecond."""
 LOG_CHUNK = 8 * 1024 * 1024
@@ -98,11 +99,7 @@ class McapRecorder:
 
 
 def write_mcap(
-    path: Path,
-    trajectory: Trajectory,
-    robot: Robot,
-    gyro: Array | None = None,
-    progress: Callable[[float], None] = lambda share: None,
+    path: Path, trajectory: Trajectory, robot: Robot, gyro: Array | None = None, progress: Progress = lambda share: None
 ) -> None:
     """Write a whole trajectory as odometry.
 
@@ -162,8 +159,7 @@ def _begin(file: Any, about: dict[str, str], **options: Any) -> Any:
 
 def _channel(writer: Any, topic: str, kind: str) -> int:
     schema = writer.register_schema(kind, "ros2msg", full_text(kind).encode())
-    number: int = writer.register_channel(topic, "cdr", schema)
-    return number
+    return int(writer.register_channel(topic, "cdr", schema))
 
 
 def _topics(log: Log, ns: AnyArray) -> list[tuple[str, str, AnyArray]]:
