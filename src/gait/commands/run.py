@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gait.report.rerun_view import View
     from gait.report.table import Table
 
+Progress = Callable[[str, float], None]
 WINDOW = 5.0
 """Seconds of the relative error."""
 SHOWN = {
@@ -97,7 +98,7 @@ def run(options: RunOptions) -> Outcome:
     return Outcome(rows, tables=[_table(rows, title, method)], notes=notes, wrote=folder.final, next=following)
 
 
-def _fifth(progress: Callable[[str, float], None], what: str, start: float) -> Callable[[float], None]:
+def _fifth(progress: Progress, what: str, start: float) -> Callable[[float], None]:
     """Progress of a fifth of the work."""
     return lambda share: progress(what, start + 0.2 * share)
 
@@ -206,9 +207,7 @@ def _table(rows: list[Row], title: str, method: str) -> Table:
     return Table("run", title, "", ("",), (method,), tuple(lines), best="")
 
 
-def _write(
-    options: RunOptions, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]
-) -> None:
+def _write(options: RunOptions, folder: Path, done: _Run, rows: list[Row], progress: Progress) -> None:
     """Write all files of the run."""
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation

@@ -85,12 +85,8 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
             safe = f"{last.finished} of {last.total} episodes are safe in {out}"
             print(f"gait: stopped: {safe}, and the same command goes on from there", file=sys.stderr)
         raise
-    rows = [
-        Row("episodes", end.finished, "-"),
-        Row("resumed", end.resumed, "-"),
-        Row("recorded", end.recorded, "s"),
-        Row("falls", end.falls, "-"),
-    ]
+    rows = [Row("episodes", end.finished, "-"), Row("resumed", end.resumed, "-")]
+    rows += [Row("recorded", end.recorded, "s"), Row("falls", end.falls, "-")]
     return [*rows, Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else rows
 
 

@@ -38,7 +38,7 @@ class Hdf5:
         clocks = {key: guess for key, guess in chosen.items() if guess.field == "t"}
         pieces, used = [], {}
         for key, guess in chosen.items():
-            if guess.field == "t" or guess.field not in ROLE:
+            if guess.field not in ROLE:
                 continue
             clock = _clock_of(key, len(arrays[key]), clocks, arrays)
             if clock is None:
@@ -113,9 +113,7 @@ def _beside(where: str, key: str) -> bool:
 
 def _guess(key: str, array: Any) -> Guess | None:
     guess = guess_field(key)
-    if guess is None:
-        return None
-    if guess.field == "t":
+    if guess is None or guess.field == "t":
         return guess if array.ndim == 1 else None
     width = array.shape[1] if array.ndim == 2 else 1
     fits = width == len(AXES_OF[guess.field]) if guess.field in AXES_OF else width >= 3

@@ -40,9 +40,7 @@ class Signal:
     @property
     def rate(self) -> float:
         """Samples per second, one over the median step; nan for fewer than two."""
-        if len(self.t) < 2:
-            return float("nan")
-        step = float(np.median(np.diff(np.sort(self.t))))
+        step = float(np.median(np.diff(np.sort(self.t)))) if len(self.t) > 1 else 0.0
         return 1.0 / step if step > 0.0 else float("nan")
 
     def pick(self, rows: AnyArray) -> Signal:

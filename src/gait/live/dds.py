@@ -149,5 +149,5 @@ def _settings(interface: str) -> str:
         general += "<AllowMulticast>false</AllowMulticast>"
         discovery = "<Peers><Peer address='localhost'/></Peers><ParticipantIndex>auto</ParticipantIndex>"
         discovery += "<MaxAutoParticipantIndex>30</MaxAutoParticipantIndex>"
-    inside = f"<General>{general}</General><Discovery>{discovery}</Discovery>"
-    return f"<CycloneDDS><Domain>{inside}</Domain></CycloneDDS>"
+    parts = f"<General>{general}</General><Discovery>{discovery}</Discovery>"
+    return f"<CycloneDDS><Domain>{parts}</Domain></CycloneDDS>"

@@ -66,13 +66,10 @@ class TickClock:
         self._last = tick
         self._count += 1
         if self._count == self.PACKETS:
-            self.unit = self._decide(arrived_ns - self._begin_ns)
+            # Packets may have been held up, so roughly is enough: the units are a thousand apart.
+            elapsed = max(arrived_ns - self._begin_ns, 1)
+            self.unit = next((unit for unit in self.UNITS if 0.05 < self._ticks * unit / elapsed < 20.0), 0)
         return self._begin_ns + self._ticks * self.unit if self.unit else arrived_ns
-
-    def _decide(self, elapsed_ns: int) -> int:
-        # Packets may have been held up, so roughly is enough: the units are a thousand apart.
-        fits = [unit for unit in self.UNITS if 0.05 < self._ticks * unit / max(elapsed_ns, 1) < 20.0]
-        return fits[0] if fits else 0
 
 
 class Go1Source(SampleSource):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import time
 from collections import deque
@@ -131,9 +132,7 @@ class StatusLine:
     def __init__(self, show: bool, every: float = 0.0) -> None:
         """On a terminal if `show`; with `every`, a line of its own each so many seconds."""
         self._show, self._period = show and not every, every or 0.2
-        self._every = every > 0.0
-        self._next = time.monotonic()
-        self._width = 0
+        self._every, self._next, self._width = every > 0.0, time.monotonic(), 0
 
     def due(self) -> bool:
         """Whether it is time."""
@@ -141,15 +140,12 @@ class StatusLine:
 
     def write(self, text: str) -> None:
         """Show a line."""
-        import shutil
-
         self._next = time.monotonic() + self._period
         if self._every:
             print(text, file=sys.stderr, flush=True)
             return
         text = text[: shutil.get_terminal_size().columns - 1]
-        sys.stderr.write(f"\r{text.ljust(self._width)}")
-        sys.stderr.flush()
+        print(f"\r{text.ljust(self._width)}", end="", file=sys.stderr, flush=True)
         self._width = len(text)
 
     def close(self) -> None:

@@ -141,8 +141,7 @@ def places(t: Array, wanted: Array, early: float = 0.0) -> tuple[AnyArray, Array
         early: a sample that is later than a stamp by no more than this (s) counts as one before it.
     """
     before = np.clip(np.searchsorted(t, wanted + early, side="right") - 1, 0, len(t) - 2)
-    part: Array = np.clip((wanted - t[before]) / (t[before + 1] - t[before]), 0.0, 1.0)
-    return before, part
+    return before, np.clip((wanted - t[before]) / (t[before + 1] - t[before]), 0.0, 1.0)
 
 
 def interpolate(array: AnyArray, before: AnyArray, part: Array, axes: tuple[str, ...], hold: bool = False) -> AnyArray:

@@ -69,12 +69,13 @@ def scan(path: Path, wanted: Wanted, notes: Notes) -> list[Topic]:
         wanted: whether to keep messages of a type.
         notes: is told what is damaged.
     """
+    scanners = {MCAP: _scan_mcap, SQLITE: _scan_sqlite, ROS1: _scan_ros1}
     found: dict[tuple[str, str], Topic] = {}
     for file, squeezed in _files(path, notes):
         with _plain(file) as plain:
             with plain.open("rb") as stream:
                 head = stream.read(16)
-            scanner = next((scan for magic, scan in _SCANNERS.items() if head.startswith(magic)), None)
+            scanner = next((scanner for magic, scanner in scanners.items() if head.startswith(magic)), None)
             if scanner is None:
                 raise GaitError(f"{file} is no bag: it is neither MCAP nor sqlite3 nor of ROS 1; copy it again")
             topics: Topics = {}
@@ -249,13 +250,6 @@ def _scan_sqlite(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> No
         if not any(topic.stamps for topic in topics.values()):
             raise GaitError(f"{path} is a damaged bag, or a database that is no bag: copy or record it again") from None
         notes.say(f"{path.name} {_CUT}")
-
-
-_SCANNERS: dict[bytes, Callable[[Path, Topics, Wanted, Notes], None]] = {
-    MCAP: _scan_mcap,
-    SQLITE: _scan_sqlite,
-    ROS1: _scan_ros1,
-}
 
 
 def _ros2_name(name: str) -> str:

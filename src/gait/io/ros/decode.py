@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -65,14 +66,12 @@ def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, 
 def _types(topic: Topic, ros1: bool) -> definitions.Fields:
     """Definitions that the bag carries, else those that gait knows."""
     if topic.definition:
-        try:
+        # The parser fails in ways of its own.
+        with contextlib.suppress(Exception):
             types = definitions.parse(topic.definition, topic.kind, idl=topic.language == "idl")
-        except Exception:
-            # The parser fails in ways of its own.
-            types = {}
-        if topic.kind in types:
-            time = "builtin_interfaces/msg/Time"
-            return {time: definitions.known(ros1)[time], **types}
+            if topic.kind in types:
+                time = "builtin_interfaces/msg/Time"
+                return {time: definitions.known(ros1)[time], **types}
     return definitions.known(ros1)
 
 

@@ -42,17 +42,13 @@ class McapRecorder:
             recorder.write(ns, converter.of(state, gyro))
     """
 
-    def __init__(
-        self, path: str | Path, encoder: Encoder | None = None, *, robot: str = "", method: str = "", source: str = ""
-    ) -> None:
+    def __init__(self, path: str | Path, encoder: Encoder | None = None, **about: str) -> None:
         """Begin a file.
 
         Args:
             path: of a file that does not exist yet.
             encoder: for the names of the frames.
-            robot: its name, kept in the file.
-            method: how the state was estimated, kept in the file.
-            source: where the samples come from, kept in the file.
+            about: kept in the file: the name of the `robot`, the `method` of the estimate, the `source` of the samples.
         """
         self.path, self.count = Path(path), 0
         self._encoder = encoder or Encoder()
@@ -60,7 +56,7 @@ class McapRecorder:
             raise GaitError(f"{path} exists: name a file that does not, or move it away")
         with os_errors(f"cannot write {path}"):
             self._file = self.path.open("xb")
-        about = {"robot": robot, "method": method, "source": source, "frame": self._encoder.frame}
+        about = {**dict.fromkeys(("robot", "method", "source"), ""), **about, "frame": self._encoder.frame}
         self._writer = _begin(self._file, {**about, "version": __version__}, chunk_size=CHUNK)
         self._odometry, self._transform = self.channel("/odom", ODOMETRY), self.channel("/tf", TRANSFORMS)
 
