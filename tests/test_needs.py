@@ -10,7 +10,7 @@ from pathlib import Path
 import needs
 import pytest
 
-from gait.io import run_folder
+from gait.io import atomic
 
 HERE = Path(__file__).parent
 SUITE = """
@@ -77,7 +77,7 @@ def test_every_need_names_a_package_that_contributing_lists() -> None:
 
 def test_without_git_the_commit_is_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert run_folder.commit() == "unknown"
+    assert atomic.commit() == "unknown"
 
 
 @needs.git
@@ -85,4 +85,4 @@ def test_the_commit_is_that_of_the_checkout() -> None:
     if not (HERE.parent / ".git").exists():
         pytest.skip("not a git checkout")
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=True)
-    assert re.fullmatch(re.escape(head.stdout.strip()) + r"\+?", run_folder.commit())
+    assert re.fullmatch(re.escape(head.stdout.strip()) + r"\+?", atomic.commit())

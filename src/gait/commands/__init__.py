@@ -9,13 +9,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gait.errors import GaitError
+from gait.errors import os_errors
 from gait.rows import Row
 
 if TYPE_CHECKING:
@@ -74,13 +74,11 @@ def quote(path: str | Path) -> str:
 def out_folder(out: Path | None, verb: str) -> Path:
     """The folder of a verb's results, made if it is missing; `runs/VERB/STAMP` by default."""
     if out is None:
-        from gait.io.run_folder import new_folder
+        from gait.io.atomic import new_folder
 
         return new_folder(Path("runs") / verb)
-    try:
+    with os_errors(f"cannot use {out}"):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise GaitError(f"cannot use {out}: {(error.strerror or str(error)).lower()}") from None
     return out
 
 
@@ -89,16 +87,13 @@ def report_file(out: Path | None, verb: str) -> Path:
     return out if out is not None and out.suffix.lower() == ".html" else out_folder(out, verb) / "report.html"
 
 
-@contextmanager
-def starting(show: bool) -> Iterator[None]:
+def starting(show: bool) -> AbstractContextManager[object]:
     """A line for as long as it takes to load and to compile."""
     if not show:
-        yield
-        return
+        return nullcontext()
     from rich.console import Console
 
-    with Console(stderr=True).status(STARTING):
-        yield
+    return Console(stderr=True).status(STARTING)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -50,10 +51,8 @@ def run(options: BenchOptions) -> Outcome:
         return _latency(options)
     from gait.sim.walkbench import walking_report
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr)
-
-    rows = walking_report(quick=options.quick, progress=say if options.interactive else None)
+    say = partial(print, file=sys.stderr) if options.interactive else None
+    rows = walking_report(quick=options.quick, progress=say)
     return Outcome(rows, title="walking", next="gait sim --gait trot --render trot.gif")
 
 
@@ -61,7 +60,7 @@ def _tables(options: BenchOptions) -> Outcome:
     with share_bar(options.interactive) as progress:
         from gait.bench.latency import latency_report
         from gait.bench.run_tables import run_bench, verdict, write_bench
-        from gait.io.run_folder import commit
+        from gait.io.atomic import commit
         from gait.methods import METHODS
 
         methods = options.methods or tuple(METHODS)
@@ -74,23 +73,20 @@ def _tables(options: BenchOptions) -> Outcome:
         settings = {"command": command, "commit": commit(), "methods": " ".join(methods)}
         write_bench(bench, out, settings, latency)
     shown = [table for table in bench.tables if table.name in ("walks", "table1", "table2", "table3", "table4")]
-    return Outcome(
-        bench.rows(), wrote=out / "report.html", next="gait bench latency", tables=shown, notes=verdict(bench)
-    )
+    path = out / "report.html"
+    return Outcome(bench.rows(), wrote=path, next="gait bench latency", tables=shown, notes=verdict(bench))
 
 
 def _latency(options: BenchOptions) -> Outcome:
-    talk = options.interactive
-
     def say(line: str) -> None:
         # One line, written over and over.
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
-    if talk:
+    if options.interactive:
         say("loading; without compiled code in the cache this takes a minute or more")
     from gait.bench.latency import latency_report
 
-    rows = latency_report(options.methods or None, options.seconds_per_rival, say if talk else None)
-    if talk:
+    rows = latency_report(options.methods or None, options.seconds_per_rival, say if options.interactive else None)
+    if options.interactive:
         say("")
     return Outcome(rows, title="one sample in, state out: median time", next="gait bench tables --quick")

@@ -39,13 +39,11 @@ def run(options: ConvertOptions) -> Outcome:
 
     found = read(options.input, options)
     record = found.record
-    changes = (options.robot, options.start, options.end, options.rate)
     if isinstance(record, Log):
-        if options.start is not None or options.end is not None:
-            record = record.slice(options.start, options.end)
+        record = record.slice(options.start, options.end)
         if options.rate is not None:
             record = record.resample(options.rate, options.max_gap)
-    elif any(change is not None for change in changes):
+    elif (options.robot, options.start, options.end, options.rate) != (None, None, None, None):
         raise GaitError(f"{options.input} holds a Trajectory: --robot, --start, --end and --rate are for logs only")
     save(record, options.output)
     if isinstance(record, Log) and isinstance(format_for(options.output), Tum):

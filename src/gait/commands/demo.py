@@ -35,10 +35,9 @@ def run(options: DemoOptions) -> Outcome:
         progress("writing the report", 1.0)
         path = report_file(options.out, "demo")
         write_walk_report(study, path, "GAIT on the sample walk", {"command": "gait demo", "start": "truth"})
-    table = method_table(method_figures(study), BRIEF, "20 s of a simulated Go1 in trot")
     return Outcome(
         [row for row in walk_rows(study) if row.name.split(".", 1)[1] in ROWS],
-        tables=[table],
+        tables=[method_table(method_figures(study), BRIEF, "20 s of a simulated Go1 in trot")],
         notes=[
             "velocity: rms error in the body frame; 5 s drift: rms position error after 5 s;",
             "a step: time one sample takes, of the 2000 us available at 500 Hz",

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tyro.conf import Positional
 
 from gait.commands import Common, Outcome, quote, report_file, share_bar
 from gait.errors import GaitError
-
-if TYPE_CHECKING:
-    from gait.log import Log
 
 
 @dataclass(frozen=True)
@@ -70,10 +66,9 @@ def _trajectory(options: EvalOptions, path: Path) -> Outcome:
         truth.need("quat_wb_wxyz")
         truth.require_no_gaps(options.max_gap)
         contact = truth.contact if truth.foot_vel_w is not None else None
-    window = options.seconds if min(truth.duration, estimate.duration) >= options.seconds else None
-    rows = summary(
-        estimate, truth, contact=contact, alignment=options.alignment, seconds=window, max_gap=options.max_gap
-    )
+    seconds = options.seconds if min(truth.duration, estimate.duration) >= options.seconds else None
+    align, gap = options.alignment, options.max_gap
+    rows = summary(estimate, truth, contact=contact, alignment=align, seconds=seconds, max_gap=gap)
     return Outcome(rows, title=f"{path} against {options.truth}", next=_next(options, path))
 
 
@@ -90,12 +85,20 @@ def _methods(options: EvalOptions) -> Outcome:
         raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
     with share_bar(options.interactive) as progress:
         from gait.bench.walks import left_out_notes, method_figures, walk_rows, walk_study, write_walk_report
+        from gait.io import open_log
         from gait.methods import METHODS
         from gait.report.method_table import NOTE, figure_table
 
         paths = (options.truth, *options.others)
         methods = tuple(METHODS) if "all" in options.methods else options.methods
-        study = walk_study(_logs(paths), methods, start=options.start, max_gap=options.max_gap, progress=progress)
+        # By the name of the file; by the whole path where two files have the same name.
+        stems = [path.stem for path in paths]
+        names = [path.stem if stems.count(path.stem) == 1 else str(path) for path in paths]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise GaitError(f"{twice[0]} is given twice: name each log once")
+        logs = {name: open_log(path) for name, path in zip(names, paths, strict=True)}
+        study = walk_study(logs, methods, start=options.start, max_gap=options.max_gap, progress=progress)
         progress("writing the report", 1.0)
         path = report_file(options.out, "eval")
         words = ["gait", "eval", *map(str, paths), "--methods", *options.methods, "--start", options.start]
@@ -105,8 +108,9 @@ def _methods(options: EvalOptions) -> Outcome:
             "start": options.start,
             "max_gap": f"{options.max_gap:g} s",
         }
-        write_walk_report(study, path, _title(paths), settings)
-    title = _title(paths) + (", mean (standard deviation)" if len(paths) > 1 else "")
+        title = f"Methods on {paths[0].name if len(paths) == 1 else f'{len(paths)} logs'}"
+        write_walk_report(study, path, title, settings)
+    title += ", mean (standard deviation)" if len(paths) > 1 else ""
     return Outcome(
         walk_rows(study),
         tables=[figure_table(method_figures(study), title)],
@@ -114,21 +118,3 @@ def _methods(options: EvalOptions) -> Outcome:
         wrote=path,
         next=f"gait info {quote(options.truth)}",
     )
-
-
-def _title(paths: Sequence[Path]) -> str:
-    return f"Methods on {paths[0].name}" if len(paths) == 1 else f"Methods on {len(paths)} logs"
-
-
-def _logs(paths: Sequence[Path]) -> dict[str, Log]:
-    """By the name of the file; by the whole path where two files have the same name."""
-    from gait.io import open_log
-
-    stems = [path.stem for path in paths]
-    logs = {}
-    for path, stem in zip(paths, stems, strict=True):
-        name = stem if stems.count(stem) == 1 else str(path)
-        if name in logs:
-            raise GaitError(f"{path} is given twice: name each log once")
-        logs[name] = open_log(path)
-    return logs

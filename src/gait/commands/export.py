@@ -43,12 +43,8 @@ def run(options: ExportOptions) -> Outcome:
     rows = [Row("robot", robot, "-")]
     if model is not None:
         a = model.architecture
-        rows.insert(0, Row("network", a.kind, "-"))
-        rows += [
-            Row("rate", model.rate, "Hz"),
-            Row("inputs", " ".join(a.inputs), "-"),
-            Row("multiply_adds", folded_multiply_adds(a), "-"),
-        ]
+        rows = [Row("network", a.kind, "-"), *rows, Row("rate", model.rate, "Hz")]
+        rows += [Row("inputs", " ".join(a.inputs), "-"), Row("multiply_adds", folded_multiply_adds(a), "-")]
     if options.format == "c":
         return _c(options, robot, rows)
     if options.robot is not None:
@@ -81,9 +77,6 @@ def _c(options: ExportOptions, name: str, rows: list[Row]) -> Outcome:
     if out.suffix not in ("", ".c", ".h"):
         raise GaitError(f"{out} is no name for C files: give {out.with_suffix('')}, or ask for --format onnx")
     source, header = save_c(options.model, out, robot)
-    rows += [
-        Row("source_size", source.stat().st_size, "B"),
-        Row("header_size", header.stat().st_size, "B"),
-    ]
+    rows += [Row(f"{what}_size", file.stat().st_size, "B") for what, file in (("source", source), ("header", header))]
     command = shlex.join(["gcc", "-std=c99", "-O3", "-c", str(source), "-o", str(source.with_suffix(".o"))])
     return Outcome(rows, title=f"{options.model} as C", wrote=source, next=command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Optional
@@ -12,14 +13,13 @@ from tyro.conf import Positional
 from gait.commands import Common, Outcome, quote, starting
 from gait.errors import GaitError
 from gait.methods import DEFAULT
+from gait.rows import Row
 
 if TYPE_CHECKING:
     from gait.estimator import Estimator
-    from gait.live.dds import Node
+    from gait.live.dds import Node, Writer
     from gait.live.session import OdometrySink, Sink
     from gait.live.sources import SampleSource
-    from gait.log import Log
-    from gait.robot import Robot
 
 NONE = "none"
 
@@ -83,28 +83,21 @@ def run(options: LiveOptions) -> Outcome:
         raise GaitError(f"{options.record} does not end in .mcap: name the recording so")
     show, notes = options.interactive, list[str]()
     with starting(show):
-        import time
-
         from gait.live.monitor import Monitor, StatusLine
         from gait.live.session import run_live, until_interrupted
-        from gait.rows import Row
 
         # A missing package is reported before anything takes time.
         node = _join(options, notes)
-        estimator, log = _load(options)
-        source = _source(options, node, estimator.robot, log)
+        estimator, source = _source(options, node)
         odometry, sinks = _sinks(options, node, estimator, source.name)
     monitor, line = Monitor(), StatusLine(show, options.every)
     if show or options.every:
         print(f"{source.name}, by {estimator.method}; Ctrl-C stops", file=sys.stderr)
     with until_interrupted() as interrupted:
-        end = 0.0
 
         def stop() -> bool:
-            nonlocal end
-            if options.seconds and monitor.samples and not end:
-                end = time.monotonic() + options.seconds
-            return interrupted() or bool(end and time.monotonic() > end)
+            spent = time.monotonic() - monitor.first if options.seconds and monitor.samples else 0.0
+            return interrupted() or spent > options.seconds
 
         try:
             run_live(source, estimator, sinks, monitor, line, stop)
@@ -134,37 +127,32 @@ def _join(options: LiveOptions, notes: list[str]) -> Node | None:
     return Node(options.domain, options.interface)
 
 
-def _load(options: LiveOptions) -> tuple[Estimator, Log | None]:
-    """The estimator, after a few steps: the first is slow; and the log, where the source is one."""
+def _source(options: LiveOptions, node: Node | None) -> tuple[Estimator, SampleSource]:
+    """The estimator, after a few steps, since the first is slow; and what gives it samples."""
     import numpy as np
 
     from gait.estimator import Estimator
     from gait.io import open_log
+    from gait.live.go1 import Go1Source
+    from gait.live.sources import Go2Source, ReplaySource, RosSource, Topics, dds_name
 
     log = None if options.source in ("ros", "go1", "go2") else open_log(options.source)
     usual = log.robot if log is not None else "go2" if options.source == "go2" else "go1"
     estimator = Estimator.load(options.robot or usual, options.method, attention=options.view is not None)
-    q = estimator.robot.q_stand
+    robot, q = estimator.robot, estimator.robot.q_stand
     for k in range(20):
         estimator.update(0.002 * k, np.zeros(3), np.array([0.0, 0.0, 9.81]), q, 0.0 * q, q, 0.0 * q)
     estimator.reset()
-    return estimator, log
-
-
-def _source(options: LiveOptions, node: Node | None, robot: Robot, log: Log | None) -> SampleSource:
-    from gait.live.go1 import Go1Source
-    from gait.live.sources import Go2Source, ReplaySource, RosSource, Topics, dds_name
-
     if log is not None:
-        return ReplaySource(log, robot, options.speed)
+        return estimator, ReplaySource(log, robot, options.speed)
     if options.source == "go1":
-        return Go1Source(robot, options.port, targets=options.targets != NONE)
+        return estimator, Go1Source(robot, options.port, targets=options.targets != NONE)
     assert node is not None
     if options.source == "go2":
-        return Go2Source(node, robot, command="" if options.targets == NONE else "rt/lowcmd")
+        return estimator, Go2Source(node, robot, command="" if options.targets == NONE else "rt/lowcmd")
     targets = "" if options.targets in (None, NONE) else dds_name(str(options.targets))
     topics = Topics(dds_name(options.imu), dds_name(options.joints), targets)
-    return RosSource(node, robot, topics, options.joint_names, options.stamps)
+    return estimator, RosSource(node, robot, topics, options.joint_names, options.stamps)
 
 
 def _sinks(
@@ -176,19 +164,20 @@ def _sinks(
     from gait.io.ros.odometry import Converter, Encoder
     from gait.live.session import OdometrySink, ViewSink
     from gait.live.sources import dds_name
+    from gait.report.rerun_view import View
 
     robot, encoder = estimator.robot, Encoder(options.frame, options.child)
-    views: list[Sink] = []
-    odometry = transform = recorder = None
-    if options.view is not None:
-        from gait.report.rerun_view import View
 
+    def writer(topic: str, kind: str, depth: int) -> Writer | None:
+        return None if node is None or topic == NONE else node.writer(dds_name(topic), kind, depth)
+
+    recorder = None
+    # A missing viewer is reported before a file is begun.
+    views: list[Sink] = []
+    if options.view is not None:
         views = [ViewSink(View(robot, options.view[0] if options.view else None))]
-    if node is not None and options.odom != NONE:
-        odometry = node.writer(dds_name(options.odom), ODOMETRY, 10)
-    if node is not None and options.tf != NONE:
-        transform = node.writer(dds_name(options.tf), TRANSFORMS, 100)
     if options.record is not None:
         recorder = McapRecorder(options.record, encoder, robot=robot.name, method=estimator.method, source=source)
-    sink = OdometrySink(Converter(robot), encoder, odometry, transform, recorder, robot.joint_names)
+    publishers = writer(options.odom, ODOMETRY, 10), writer(options.tf, TRANSFORMS, 100)
+    sink = OdometrySink(Converter(robot), encoder, *publishers, recorder, robot.joint_names)
     return sink, [sink, *views]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gait.report.rerun_view import View
     from gait.report.table import Table
 
+Progress = Callable[[str, float], None]
 WINDOW = 5.0
 """Seconds of the relative error."""
 SHOWN = {
@@ -75,34 +76,29 @@ def run(options: RunOptions) -> Outcome:
     if options.view is not None and len(options.view) > 1:
         raise GaitError("--view takes one file: give the log before it, as in gait run LOG --view run.rrd")
     with share_bar(options.interactive) as progress:
-        return _run(options, progress)
+        from gait.io import read
+        from gait.io.atomic import whole_folder
 
-
-def _run(options: RunOptions, progress: Callable[[str, float], None]) -> Outcome:
-    from gait.io import read
-    from gait.io.run_folder import whole_folder
-
-    progress("reading the log", 0.0)
-    reading = read(options.log, options)
-    progress("estimating", 0.1)
-    done, view = _estimate(options, reading.log)
-    log, rows = done.log, _rows(done)
-    with whole_folder(options.out, "run") as folder:
-        _write(options, folder.work, done, rows, progress)
-        if view is not None:
-            view.show_run(log, done.trajectory, done.details, _fifth(progress, "drawing for Rerun", 0.8))
-            view.close()
+        progress("reading the log", 0.0)
+        reading = read(options.log, options)
+        progress("estimating", 0.1)
+        done, view = _estimate(options, reading.log)
+        log, rows = done.log, _rows(done)
+        with whole_folder(options.out, "run") as folder:
+            _write(options, folder.work, done, rows, progress)
+            if view is not None:
+                view.show_run(log, done.trajectory, done.details, _fifth(progress, "drawing for Rerun", 0.8))
+                view.close()
     following = f"gait eval {quote(options.log)} --methods all" if log.has_truth else f"gait info {quote(options.log)}"
     if options.view:
         following = f"rerun {quote(options.view[0])}"
-    title = f"{options.log.name} by {done.trajectory.source}: {log.duration:.1f} s of {done.estimator.robot.name}"
+    method = done.trajectory.source
+    title = f"{options.log.name} by {method}: {log.duration:.1f} s of {done.estimator.robot.name}"
     notes = [line for note in (*reading.notes, *_notes(done)) for line in textwrap.wrap(note, 100)]
-    return Outcome(
-        rows, tables=[_table(rows, title, done.trajectory.source)], notes=notes, wrote=folder.final, next=following
-    )
+    return Outcome(rows, tables=[_table(rows, title, method)], notes=notes, wrote=folder.final, next=following)
 
 
-def _fifth(progress: Callable[[str, float], None], what: str, start: float) -> Callable[[float], None]:
+def _fifth(progress: Progress, what: str, start: float) -> Callable[[float], None]:
     """Progress of a fifth of the work."""
     return lambda share: progress(what, start + 0.2 * share)
 
@@ -211,9 +207,7 @@ def _table(rows: list[Row], title: str, method: str) -> Table:
     return Table("run", title, "", ("",), (method,), tuple(lines), best="")
 
 
-def _write(
-    options: RunOptions, folder: Path, done: _Run, rows: list[Row], progress: Callable[[str, float], None]
-) -> None:
+def _write(options: RunOptions, folder: Path, done: _Run, rows: list[Row], progress: Progress) -> None:
     """Write all files of the run."""
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation

@@ -15,7 +15,6 @@ from gait.sim.plan import CollectConfig
 
 if TYPE_CHECKING:
     from gait.sim.collect import CollectionProgress
-    from gait.sim.render import Velocities
 
 
 @dataclass(frozen=True)
@@ -86,26 +85,32 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
             safe = f"{last.finished} of {last.total} episodes are safe in {out}"
             print(f"gait: stopped: {safe}, and the same command goes on from there", file=sys.stderr)
         raise
-    rows = [
-        Row("episodes", end.finished, "-"),
-        Row("resumed", end.resumed, "-"),
-        Row("recorded", end.recorded, "s"),
-        Row("falls", end.falls, "-"),
-    ]
+    rows = [Row("episodes", end.finished, "-"), Row("resumed", end.resumed, "-")]
+    rows += [Row("recorded", end.recorded, "s"), Row("falls", end.falls, "-")]
     return [*rows, Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else rows
 
 
 def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
     from gait.sim.collect import draw_episode, episode_feedback
-    from gait.sim.render import RenderConfig, check_path, frames, save
+    from gait.sim.render import RenderConfig, Velocities, check_path, frames, save
 
     check_path(path)
-    episode, seed, _ = draw_episode(config, 0)
-    velocities = _velocities(config, options) if options.estimate else None
-    look, images = RenderConfig(speed=options.speed), []
-    if velocities is not None:
+    episode, seed, noise = draw_episode(config, 0)
+    look, images, velocities = RenderConfig(speed=options.speed), [], None
+    if options.estimate:
         # From the side and from higher up, so that no arrow points at the camera.
         look = replace(look, azimuth=100.0, elevation=-25.0)
+        with starting(options.interactive):
+            from gait.estimator import Estimator
+            from gait.sim.episode import episode_robot, run_episode
+            from gait.sim.mismatch import sensors_of
+            from gait.sim.sensors import sense
+
+            # The episode is simulated for the estimates; drawing repeats the same steps.
+            robot = episode_robot(episode)
+            estimator = Estimator.load(robot, options.estimate)
+            raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
+            velocities = Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
     total = round(config.seconds * look.fps)
     with count_bar(options.interactive, "frames") as update:
         for image in frames(episode, seed, look, episode_feedback(config, episode, seed), velocities):
@@ -114,23 +119,6 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
     count = save(images, path, look)
     rows = [Row("frames", count, "-"), Row("drawn", len(images) / look.fps, "s")]
     return rows if velocities is None else [*rows, Row("velocity_rmse", velocities.rmse, "m/s")]
-
-
-def _velocities(config: CollectConfig, options: SimOptions) -> Velocities:
-    """The estimates of a method in the first episode, which is simulated for it; drawing repeats the same steps."""
-    with starting(options.interactive):
-        from gait.estimator import Estimator
-        from gait.sim.collect import draw_episode, episode_feedback
-        from gait.sim.episode import episode_robot, run_episode
-        from gait.sim.mismatch import sensors_of
-        from gait.sim.render import Velocities
-        from gait.sim.sensors import sense
-
-        episode, seed, noise = draw_episode(config, 0)
-        robot = episode_robot(episode)
-        estimator = Estimator.load(robot, options.estimate)
-        raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
-        return Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
 
 
 def _title(config: CollectConfig) -> str:

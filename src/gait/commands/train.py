@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
+import re
 import sys
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
@@ -38,14 +38,8 @@ class _TrainRun(Common):
 
 def _optional_fields() -> list[tuple[str, Any, Any]]:
     """The values of a TrainConfig as options that may be left out, so that a file can be told from the command line."""
-    tree = ast.parse(inspect.getsource(TrainConfig)).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    words = {
-        line.target.id: str(text.value.value)
-        for line, text in zip(tree.body, tree.body[1:], strict=False)
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
-        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-    }
+    # A field is a line, with its docstring below it.
+    words = dict(re.findall(r'^    (\w+): [^\n]+\n    """(.+?)"""', inspect.getsource(TrainConfig), re.M | re.S))
     hints, options = get_type_hints(TrainConfig), []
     for entry in fields(TrainConfig):
         many = isinstance(entry.default, tuple)

@@ -5,28 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from gait.errors import GaitError, os_errors
-from gait.io.csv import Csv, read_csv
-from gait.io.format import Format, Notes, Reading
+from gait.io.csv import Csv
+from gait.io.csv import read_csv as read_csv
+from gait.io.format import Format, Notes
+from gait.io.format import Reading as Reading
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
 from gait.io.ros.bag import Bag
 from gait.io.tum import Tum
 from gait.log import Log, Record, Trajectory
-from gait.read_options import ReadOptions
-
-__all__ = [
-    "FORMATS",
-    "Format",
-    "ReadOptions",
-    "Reading",
-    "format_for",
-    "open_any",
-    "open_log",
-    "open_trajectory",
-    "read",
-    "read_csv",
-    "save",
-]
+from gait.read_options import ReadOptions as ReadOptions
 
 FORMATS: tuple[Format, ...] = (Npz(), Bag(), Hdf5(), Csv(), Tum())
 """Every format, in the order in which a file is offered to them."""

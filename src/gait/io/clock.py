@@ -21,15 +21,13 @@ def to_ns(t: Array) -> AnyArray:
         raise GaitError(f"time stamps beyond {_SECONDS:.0f} s do not fit a file: give seconds since some recent start")
     whole = np.floor(t)
     # The fraction of a float64 is exact; multiplying the whole stamp would lose digits of a date.
-    nanoseconds: AnyArray = whole.astype(np.int64) * _NS + np.rint((t - whole) * 1e9).astype(np.int64)
-    return nanoseconds
+    return np.asarray(whole.astype(np.int64) * _NS + np.rint((t - whole) * 1e9).astype(np.int64))
 
 
 def from_ns(ns: AnyArray) -> Array:
     """Whole nanoseconds (N,) as the nearest seconds."""
     ns = np.asarray(ns, dtype=np.int64)
-    seconds: Array = np.where(np.abs(ns) < _EXACT, ns / 1e9, ns // _NS + (ns % _NS) / 1e9)
-    return seconds
+    return np.asarray(np.where(np.abs(ns) < _EXACT, ns / 1e9, ns // _NS + (ns % _NS) / 1e9))
 
 
 def pack(t: Array) -> dict[str, AnyArray]:

@@ -15,7 +15,7 @@ from gait.io import clock
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.foreign import read_foreign
-from gait.io.format import Notes, build, header, in_order, parse_header
+from gait.io.format import Kind, Notes, build, header, in_order, parse_header
 from gait.log import Log, Record, Trajectory
 from gait.log.fields import AXES, Field, Labels, refuse_unknown
 from gait.read_options import ReadOptions
@@ -154,7 +154,7 @@ def _rename(names: Sequence[str], columns: Mapping[str, str | None], path: Path)
     return ours
 
 
-def _present(kind: type[Log] | type[Trajectory], labels: Labels, names: Sequence[str], path: Path) -> list[Field]:
+def _present(kind: Kind, labels: Labels, names: Sequence[str], path: Path) -> list[Field]:
     """The fields that the columns make up; every column must belong to one, and none of a field's may lack."""
     known = [*_TIME, *(name for field in kind.FIELDS[1:] for name in field.columns(labels))]
     for name in names:
@@ -175,7 +175,7 @@ def _present(kind: type[Log] | type[Trajectory], labels: Labels, names: Sequence
     return present
 
 
-def _guess(names: Sequence[str], robot: str, path: Path) -> tuple[type[Log] | type[Trajectory], dict[str, Any]]:
+def _guess(names: Sequence[str], robot: str, path: Path) -> tuple[Kind, dict[str, Any]]:
     """Kind and metadata of a file without our header, from the names of its columns."""
     stems = _stems(names)
     if not stems & _FIELDS:

@@ -88,12 +88,10 @@ def seconds(values: Array, scale: float, said: bool, where: str, notes: Notes) -
     if said or len(values) < 3:
         return np.asarray(values * scale)
     step = float(np.nanmedian(np.abs(np.diff(values))))
-    for unit in ("s", "ms", "us", "ns"):
-        if 1.0 / 5000.0 <= step * UNITS[unit] <= 0.1:
-            if unit != "s":
-                notes.say(f"{where}: stamps taken to be in {unit}, from their steps")
-            return np.asarray(values * UNITS[unit])
-    return np.asarray(values)
+    unit = next((unit for unit in ("s", "ms", "us", "ns") if 1.0 / 5000.0 <= step * UNITS[unit] <= 0.1), "s")
+    if unit != "s":
+        notes.say(f"{where}: stamps taken to be in {unit}, from their steps")
+    return np.asarray(values * UNITS[unit])
 
 
 def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Path) -> Log:
@@ -117,9 +115,12 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
             f"{path}: nothing in it looks like {missing[0]}: name it with --columns map.yaml, a file with lines such as"
             f" `their_name: {missing[0]}{'.x' if missing[0] != 'q' else '.FR_hip_joint'}` (found {have})"
         )
-    for name in PER_JOINT:
-        if name in by_field:
-            _put_in_order(by_field[name], robot.joint_names, options.joint_names, notes, path)
+    for piece in (by_field[name] for name in PER_JOINT if name in by_field):
+        names = piece.names or tuple(f"joint_{i}" for i in range(piece.values.shape[1]))
+        with located(f"{path}, {piece.where}"):
+            match = match_joints(names, robot.joint_names, options.joint_names)
+        notes.say(match.note if piece.field == "q" else "")
+        piece.values = piece.values[:, list(match.index)]
     signals = {}
     for role in dict.fromkeys(ROLE.values()):
         present = [by_field[name] for name in ROLE if ROLE[name] == role and name in by_field]
@@ -132,15 +133,6 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
         _settle_quaternions(by_field["quat_wb_wxyz"], signals["truth"], signals["imu"], notes)
     with located(path):
         return merge(signals, robot, notes, path.name, align=options.align_clock)
-
-
-def _put_in_order(piece: Piece, joints: tuple[str, ...], given: str | None, notes: Notes, path: Path) -> None:
-    names = piece.names or tuple(f"joint_{i}" for i in range(piece.values.shape[1]))
-    with located(f"{path}, {piece.where}"):
-        found = match_joints(names, joints, given)
-    if piece.field == "q":
-        notes.say(found.note)
-    piece.values, piece.names = piece.values[:, list(found.index)], joints
 
 
 def _signal(pieces: list[Piece]) -> Signal:
@@ -198,10 +190,8 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
         order = list(AXES_OF.get(field, parts))
         missing = [part for part in order if part not in parts]
         if missing:
-            have = ", ".join(parts.values())
-            raise GaitError(
-                f"{path} has {have} for {field}, but nothing for {field}.{missing[0]}: name it with --columns"
-            )
+            have, lacks = ", ".join(parts.values()), f"{field}.{missing[0]}"
+            raise GaitError(f"{path} has {have} for {field}, but nothing for {lacks}: name it with --columns")
         columns = np.column_stack([values[parts[part]] * found[parts[part]].scale for part in order])
         known = np.isfinite(columns).all(axis=1) & np.isfinite(t)
         if known.any():
@@ -236,9 +226,7 @@ def _own(name: str) -> Guess | None:
     field, _, part = name.partition(".")
     if name in ("t", "t_ns"):
         return Guess("t", "", 1e-9 if name == "t_ns" else 1.0)
-    if part and (part in AXES_OF.get(field, ()) or field in PER_JOINT):
-        return Guess(field, part)
-    return None
+    return Guess(field, part) if part and (part in AXES_OF.get(field, ()) or field in PER_JOINT) else None
 
 
 def _numbers(

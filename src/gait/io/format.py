@@ -17,7 +17,8 @@ from gait.read_options import ReadOptions
 VERSION = 1
 """Version of the native layout; a file of a later one is refused with a word on upgrading."""
 
-KINDS: dict[str, type[Log] | type[Trajectory]] = {"log": Log, "trajectory": Trajectory}
+Kind = type[Log] | type[Trajectory]
+KINDS: dict[str, Kind] = {"log": Log, "trajectory": Trajectory}
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def header(record: Record, **more: object) -> str:
     return json.dumps({"gait": kind, "version": VERSION, **record.metadata(), **more})
 
 
-def parse_header(text: str, where: str) -> tuple[type[Log] | type[Trajectory], dict[str, Any]]:
+def parse_header(text: str, where: str) -> tuple[Kind, dict[str, Any]]:
     """The kind of record a header promises, and the rest of it as keyword arguments."""
     try:
         tree = json.loads(text)
@@ -114,9 +115,7 @@ def parse_header(text: str, where: str) -> tuple[type[Log] | type[Trajectory], d
     return kind, tree
 
 
-def build(
-    kind: type[Log] | type[Trajectory], arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any], where: str
-) -> Log | Trajectory:
+def build(kind: Kind, arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any], where: str) -> Log | Trajectory:
     """Make the record from the parts of a file; what is wrong with them is said with the file's name."""
     with located(where):
         refuse_unknown(arrays, [one.name for one in kind.FIELDS], kind.KIND)

@@ -38,7 +38,7 @@ class Hdf5:
         clocks = {key: guess for key, guess in chosen.items() if guess.field == "t"}
         pieces, used = [], {}
         for key, guess in chosen.items():
-            if guess.field == "t" or guess.field not in ROLE:
+            if guess.field not in ROLE:
                 continue
             clock = _clock_of(key, len(arrays[key]), clocks, arrays)
             if clock is None:
@@ -52,9 +52,8 @@ class Hdf5:
             joints = names.get(key, ()) if guess.field in PER_JOINT else ()
             pieces.append(Piece(guess.field, key, t, arrays[key] * guess.scale, joints))
         for key, array in arrays.items():
-            notes.streams.append(
-                StreamInfo(key, f"{array.dtype} {array.shape}", len(array), float("nan"), used.get(key, ""))
-            )
+            about = f"{array.dtype} {array.shape}"
+            notes.streams.append(StreamInfo(key, about, len(array), float("nan"), used.get(key, "")))
         if pieces and not given:
             notes.say("datasets guessed: " + ", ".join(f"{piece.where} for {piece.field}" for piece in pieces))
         return log_of(pieces, options, notes, path)
@@ -80,8 +79,7 @@ def _load(path: Path) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
         if not isinstance(item, h5py.Dataset) or not item.shape:
             return
         if item.dtype.kind in "fiub" and item.ndim <= 2 and len(item) > 1:
-            values = np.asarray(item[()], dtype=np.float64)
-            arrays[key] = values
+            arrays[key] = np.asarray(item[()], dtype=np.float64)
         elif item.dtype.kind in "OSU":
             texts[key] = _texts(item[()])
 
@@ -115,9 +113,7 @@ def _beside(where: str, key: str) -> bool:
 
 def _guess(key: str, array: Any) -> Guess | None:
     guess = guess_field(key)
-    if guess is None:
-        return None
-    if guess.field == "t":
+    if guess is None or guess.field == "t":
         return guess if array.ndim == 1 else None
     width = array.shape[1] if array.ndim == 2 else 1
     fits = width == len(AXES_OF[guess.field]) if guess.field in AXES_OF else width >= 3

@@ -110,15 +110,10 @@ def words_of(name: str) -> list[str]:
 
 def _by_key(theirs: Names, ours: Names, key: _Key, our_key: _Key) -> dict[str, str] | None:
     """Their name for each of ours, if every one of ours has exactly one."""
-    places: dict[object, list[str]] = {}
-    for name in theirs:
-        places.setdefault(key(name), []).append(name)
-    places.pop(None, None)
-    found = {name: places.get(our_key(name), []) for name in ours}
-    if any(len(names) != 1 for names in found.values()):
+    keys, wanted = [key(name) for name in theirs], [our_key(name) for name in ours]
+    if any(one is None or keys.count(one) != 1 or wanted.count(one) != 1 for one in wanted):
         return None
-    chosen = {name: names[0] for name, names in found.items()}
-    return chosen if len(set(chosen.values())) == len(chosen) else None
+    return {name: theirs[keys.index(one)] for name, one in zip(ours, wanted, strict=True)}
 
 
 def _pairs(given: str | None, theirs: Names, ours: Names) -> dict[str, str]:
@@ -134,16 +129,11 @@ def _pairs(given: str | None, theirs: Names, ours: Names) -> dict[str, str]:
         )
     both = [item.partition("=")[::2] for item in items] if paired else zip(theirs, items, strict=True)
     pairs = {target.strip(): name.strip() for name, target in both}
-    unknown = [name for name in pairs.values() if name not in theirs]
-    if unknown:
-        raise GaitError(
-            f"--joint-names speaks of '{unknown[0]}', which the log has not: its joints are {', '.join(theirs)}"
-        )
-    strangers = [name for name in pairs if name not in ours]
-    if strangers and paired:
-        raise GaitError(
-            f"--joint-names speaks of '{strangers[0]}', which the robot has not: its joints are {', '.join(ours)}"
-        )
+    for names, known, who in (pairs.values(), theirs, "log"), (pairs if paired else (), ours, "robot"):
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            have = ", ".join(known)
+            raise GaitError(f"--joint-names speaks of '{unknown[0]}', which the {who} has not: its joints are {have}")
     return {name: pairs[name] for name in ours if name in pairs}
 
 

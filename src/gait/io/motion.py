@@ -42,17 +42,12 @@ def differentiate(t: Array, values: Array, window: float = WINDOW) -> Array:
     sums = np.zeros((3, n, flat.shape[1]))
     for shift in range(-half, half + 1):
         low, high = max(0, -shift), min(n, n - shift)
-        rows = slice(low, high)
-        dt = np.zeros(n)
-        dt[rows] = t[low + shift : high + shift] - t[rows]
-        inside = np.zeros(n)
+        rows, others = slice(low, high), slice(low + shift, high + shift)
+        dt = (t[others] - t[rows]) / step
         # Beyond a pause there is another motion.
-        inside[rows] = np.abs(dt[rows]) <= (half + 0.5) * step
-        scaled = dt / step
-        for power in range(5):
-            moments[power] += inside * scaled**power
-        for power in range(3):
-            sums[power][rows] += (inside * scaled**power)[rows, None] * (flat[low + shift : high + shift] - flat[rows])
+        powers = np.vander(dt, 5, increasing=True).T * (np.abs(dt) <= half + 0.5)  # (5, n)
+        moments[:, rows] += powers
+        sums[:, rows] += powers[:3, :, None] * (flat[others] - flat[rows])
     # The parabola x0 + v t + a t^2 of least squares; two samples give a straight line, one gives nothing.
     matrix = np.moveaxis(moments[np.add.outer(np.arange(3), np.arange(3))], 2, 0)  # (n, 3, 3)
     matrix = matrix + 1e-12 * np.eye(3) * np.maximum(moments[4], 1.0)[:, None, None]
@@ -67,11 +62,8 @@ def rotation_rate(t: Array, quat_wb_wxyz: Array) -> Array:
     u = np.where(step[:, :1] < 0.0, -step[:, 1:], step[:, 1:])
     size = np.linalg.norm(u, axis=1)
     turn = u * np.where(size > 1e-12, quaternions.angle(step) / np.maximum(size, 1e-12), 2.0)[:, None]
-    between = turn / np.diff(t)[:, None]
-    rate: Array = np.empty((len(t), 3))
-    rate[0], rate[-1] = between[0], between[-1]
-    rate[1:-1] = 0.5 * (between[:-1] + between[1:])
-    return rate
+    between = np.pad(turn / np.diff(t)[:, None], ((1, 1), (0, 0)), "edge")
+    return np.asarray(0.5 * (between[:-1] + between[1:]))
 
 
 def world_velocity(t: Array, pos_w: Array, quat_wb_wxyz: Array, twist: Array | None) -> tuple[Array, str]:
@@ -123,16 +115,12 @@ def clock_offset(t: Array, rate: Array, other_t: Array, other_rate: Array, limit
         return Offset(0.0, 0.0)
     one, other = (_even(*pair) for pair in ((t, rate), (other_t, other_rate)))
     size = 1 << (len(one) + len(other) - 1).bit_length()
-    ones = np.fft.rfft(one, size)
     # Correlation at each shift, divided by the energy of the part where the two overlap.
-    product = np.fft.irfft(ones * np.conj(np.fft.rfft(other, size)), size)
-    shifts = np.concatenate([np.arange(-len(other) + 1, 0), np.arange(len(one))])
-    values = product[shifts % size]
+    product = np.fft.irfft(np.fft.rfft(one, size) * np.conj(np.fft.rfft(other, size)), size)
+    shifts = np.arange(-len(other) + 1, len(one))
     low, high = np.maximum(0, shifts), np.minimum(len(one), shifts + len(other))
-    energy = np.sqrt(
-        np.maximum(_span(one, low, high), 1e-12) * np.maximum(_span(other, low - shifts, high - shifts), 1e-12)
-    )
-    score = np.where(high - low >= OVERLAP * min(len(one), len(other)), values / energy, -1.0)
+    energy = np.sqrt(_span(one, low, high) * _span(other, low - shifts, high - shifts))
+    score = np.where(high - low >= OVERLAP * min(len(one), len(other)), product[shifts % size] / energy, -1.0)
     start = float(t[0] - other_t[0])
     if limit is not None:
         score = np.where(np.abs(shifts / RATE + start) <= limit, score, -1.0)
@@ -152,12 +140,10 @@ def _even(t: Array, rate: Array) -> Array:
     # A mocap at 100 Hz cannot tell impacts; what both can tell is slower.
     width = max(round(0.03 * RATE), 1)
     smooth = np.convolve(size, np.full(width, 1.0 / width), mode="same")
-    centred: Array = smooth - smooth.mean()
-    return centred
+    return np.asarray(smooth - smooth.mean())
 
 
 def _span(values: Array, low: Array, high: Array) -> Array:
-    """Energy of each part of a signal."""
+    """Energy of each part of a signal, above zero."""
     total = np.concatenate([[0.0], np.cumsum(values**2)])
-    part: Array = total[np.maximum(high, low)] - total[low]
-    return part
+    return np.asarray(np.maximum(total[np.maximum(high, low)] - total[low], 1e-12))

@@ -40,9 +40,7 @@ class Signal:
     @property
     def rate(self) -> float:
         """Samples per second, one over the median step; nan for fewer than two."""
-        if len(self.t) < 2:
-            return float("nan")
-        step = float(np.median(np.diff(np.sort(self.t))))
+        step = float(np.median(np.diff(np.sort(self.t)))) if len(self.t) > 1 else 0.0
         return 1.0 / step if step > 0.0 else float("nan")
 
     def pick(self, rows: AnyArray) -> Signal:
@@ -147,8 +145,12 @@ def merge(
     arrays: dict[str, Any] = {"t": t}
     for role in ("imu", "joints", "targets", "truth", "feet"):
         if role in ready:
-            _say_rates(role, ready[role], t, ready["imu"], notes)
-            arrays |= ready[role].at(t, hold=("q_des",))
+            signal, imu = ready[role], ready["imu"]
+            if not np.isin(t, signal.t).all():
+                how = "held" if role == "targets" else "interpolated"
+                rates = f"{signal.rate:.4g} Hz {how} to the stamps of {imu.name} at {imu.rate:.4g} Hz"
+                notes.say(f"{signal.name} at {rates}")
+            arrays |= signal.at(t, hold=("q_des",))
     return Log(**arrays, robot=robot, source=source)
 
 
@@ -161,17 +163,13 @@ def _prepare_truth(truth: Signal, imu: Signal, notes: Notes, align: bool) -> Sig
         if len(truth.t) < 2:
             raise GaitError(f"{truth.name} has no rotations: choose another topic with --truth, or --truth none")
         quat, norm = truth.arrays["quat_wb_wxyz"], norm[norm >= 0.5]
-    truth.arrays["quat_wb_wxyz"] = quat / norm[:, None]
+    quat = truth.arrays["quat_wb_wxyz"] = quat / norm[:, None]
+    twist = truth.arrays.pop("twist", None)
     if "vel_w" not in truth.arrays:
-        vel_w, words = world_velocity(
-            truth.t, truth.arrays["pos_w"], truth.arrays["quat_wb_wxyz"], truth.arrays.pop("twist", None)
-        )
-        truth.arrays["vel_w"] = vel_w
+        truth.arrays["vel_w"], words = world_velocity(truth.t, truth.arrays["pos_w"], quat, twist)
         notes.say(f"{truth.name}: {words}" if words else "")
-    truth.arrays.pop("twist", None)
     if align:
-        rate = rotation_rate(truth.t, truth.arrays["quat_wb_wxyz"])
-        offset = clock_offset(imu.t, imu.arrays["gyro"], truth.t, rate)
+        offset = clock_offset(imu.t, imu.arrays["gyro"], truth.t, rotation_rate(truth.t, quat))
         if not offset.sure:
             raise GaitError(
                 f"cannot align the clock of {truth.name}: it does not turn as the gyro does (correlation"
@@ -194,12 +192,12 @@ def _rows(ready: dict[str, Signal], notes: Notes, keep: str) -> Array:
             f"{imu.name} and {joints.name} do not overlap in time ({_span(imu)} and {_span(joints)}): choose the other"
             " clock with --time message or --time header"
         )
-    holes = inside & ~_within_gaps(imu.t, joints, MAX_GAP)
-    if int(inside.sum()) > int(holes.sum()):
-        notes.say(
-            f"{joints.name}: pauses of more than {MAX_GAP:g} s, whose {int((inside & ~holes).sum())} rows are left out"
-        )
-        inside = holes
+    before, part = places(joints.t, imu.t)
+    paused = inside & (joints.t[before + 1] - joints.t[before] > MAX_GAP) & (part > 0.0) & (part < 1.0)
+    if paused.any():
+        count = int(paused.sum())
+        notes.say(f"{joints.name}: pauses of more than {MAX_GAP:g} s, whose {count} rows are left out")
+        inside &= ~paused
     total = int(inside.sum())
     for role in ("targets", "truth", "feet"):
         if role not in ready:
@@ -223,19 +221,12 @@ def _rows(ready: dict[str, Signal], notes: Notes, keep: str) -> Array:
         _say_gaps(ready["truth"], imu.t[inside], notes)
     if int(inside.sum()) < 2:
         raise GaitError(f"{imu.name} and the other topics have fewer than two rows in common: record them together")
-    t: Array = imu.t[inside]
-    return t
+    return np.asarray(imu.t[inside])
 
 
 def _covered(t: Array, signal: Signal, slack: float = 0.0) -> AnyArray:
     """Whether each stamp lies within the span of a signal; a command holds for a while after it was sent."""
     return np.asarray((t >= signal.t[0]) & (t <= signal.t[-1] + slack))
-
-
-def _within_gaps(t: Array, signal: Signal, longest: float) -> AnyArray:
-    before, part = places(signal.t, t)
-    long = signal.t[before + 1] - signal.t[before] > longest
-    return np.asarray(long & (part > 0.0) & (part < 1.0))
 
 
 def _say_gaps(truth: Signal, t: Array, notes: Notes) -> None:
@@ -246,13 +237,6 @@ def _say_gaps(truth: Signal, t: Array, notes: Notes) -> None:
             f"{truth.name}: {len(gaps)} pauses of more than {MAX_GAP:g} s, the longest {gaps.max():.2f} s, bridged by"
             " straight lines: do not judge an estimate there"
         )
-
-
-def _say_rates(role: str, signal: Signal, t: Array, imu: Signal, notes: Notes) -> None:
-    near = np.clip(np.searchsorted(signal.t, t), 0, len(signal.t) - 1)
-    if (signal.t[near] != t).any():
-        how = "held" if role == "targets" else "interpolated"
-        notes.say(f"{signal.name} at {signal.rate:.4g} Hz {how} to the stamps of {imu.name} at {imu.rate:.4g} Hz")
 
 
 def _span(signal: Signal) -> str:

@@ -103,17 +103,13 @@ def _blame(path: Path, lines: Sequence[str], first: int, names: Names, delimiter
         bare = line.split("#", 1)[0]
         if not bare.strip():
             continue
-        values = bare.split(delimiter)
+        values, where = bare.split(delimiter), f"{path} line {number}"
         if len(values) != len(names):
-            return GaitError(
-                f"{path} line {number} has {len(values)} values where {len(names)} are due: complete or remove it"
-            )
+            return GaitError(f"{where} has {len(values)} values where {len(names)} are due: complete or remove it")
         for name, value in zip(names, values, strict=True):
             if name is not None and not is_number(value, whole=_whole(name, hint)):
-                shown = value.strip()[:40]
-                return GaitError(
-                    f"{path} line {number} has '{shown}' for {name}: a number is needed there{hint.format(name)}"
-                )
+                shown, fix = value.strip()[:40], hint.format(name)
+                return GaitError(f"{where} has '{shown}' for {name}: a number is needed there{fix}")
     return GaitError(f"{path} cannot be read as a table of numbers: export it again")
 
 

@@ -27,7 +27,7 @@ class Tum:
         values = (table.first_line(head) or "").split()
         return len(values) == len(_COLUMNS) and all(map(table.is_number, values))
 
-    def read(self, path: Path, options: ReadOptions, notes: Notes) -> Trajectory:
+    def read(self, path: Path, options: ReadOptions | None = None, notes: Notes | None = None) -> Trajectory:
         """Read a trajectory; its velocity is the central difference of the positions."""
         values = table.parse(path, table.read_text(path).splitlines(), 0, _COLUMNS, None)
         t = values["t"]

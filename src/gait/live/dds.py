@@ -76,9 +76,7 @@ class Node:
 
     def close(self) -> None:
         """Leave the domain; whoever listens is told."""
-        self._waitset = None
-        self._participant = None
-        self._settings = None
+        self._waitset = self._participant = self._settings = None
 
 
 class Reader:
@@ -146,12 +144,10 @@ class Writer:
 
 def _settings(interface: str) -> str:
     """Settings of cyclonedds for one interface. Loopback has no multicast: there, partners are asked one by one."""
-    choice = f'<Interfaces><NetworkInterface name="{interface}"/></Interfaces>'
-    if interface != "lo":
-        return f"<CycloneDDS><Domain><General>{choice}</General></Domain></CycloneDDS>"
-    peers = "<Peers><Peer address='localhost'/></Peers><ParticipantIndex>auto</ParticipantIndex>"
-    peers += "<MaxAutoParticipantIndex>30</MaxAutoParticipantIndex>"
-    return (
-        f"<CycloneDDS><Domain><General>{choice}<AllowMulticast>false</AllowMulticast></General>"
-        f"<Discovery>{peers}</Discovery></Domain></CycloneDDS>"
-    )
+    general, discovery = f'<Interfaces><NetworkInterface name="{interface}"/></Interfaces>', ""
+    if interface == "lo":
+        general += "<AllowMulticast>false</AllowMulticast>"
+        discovery = "<Peers><Peer address='localhost'/></Peers><ParticipantIndex>auto</ParticipantIndex>"
+        discovery += "<MaxAutoParticipantIndex>30</MaxAutoParticipantIndex>"
+    parts = f"<General>{general}</General><Discovery>{discovery}</Discovery>"
+    return f"<CycloneDDS><Domain>{parts}</Domain></CycloneDDS>"

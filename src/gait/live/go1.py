@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from gait.errors import os_errors
-from gait.io.ros.layout import Layout
+from gait.io.ros.layout import MessageWriter
 from gait.live.pairing import NS, Arrival
 from gait.live.sources import SampleSource, UnitreeSamples
 from gait.robot import Robot
@@ -38,7 +38,7 @@ SDK = "unitree_legged_sdk"
 
 def size_of(name: str) -> int:
     """Bytes of a struct: 937 of LowState, 734 of LowCmd."""
-    return Layout.blank(f"{SDK}/msg/{name}", {}, packed=True)[1].size
+    return MessageWriter(f"{SDK}/msg/{name}", packed=True).layout.size
 
 
 class TickClock:
@@ -66,13 +66,10 @@ class TickClock:
         self._last = tick
         self._count += 1
         if self._count == self.PACKETS:
-            self.unit = self._decide(arrived_ns - self._begin_ns)
+            # Packets may have been held up, so roughly is enough: the units are a thousand apart.
+            elapsed = max(arrived_ns - self._begin_ns, 1)
+            self.unit = next((unit for unit in self.UNITS if 0.05 < self._ticks * unit / elapsed < 20.0), 0)
         return self._begin_ns + self._ticks * self.unit if self.unit else arrived_ns
-
-    def _decide(self, elapsed_ns: int) -> int:
-        # Packets may have been held up, so roughly is enough: the units are a thousand apart.
-        fits = [unit for unit in self.UNITS if 0.05 < self._ticks * unit / max(elapsed_ns, 1) < 20.0]
-        return fits[0] if fits else 0
 
 
 class Go1Source(SampleSource):
@@ -89,11 +86,10 @@ class Go1Source(SampleSource):
         """
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
-        with contextlib.suppress(OSError):
-            # With the privilege for it, beyond the limit.
-            self._socket.setsockopt(socket.SOL_SOCKET, _FORCE, BUFFER)
-        with contextlib.suppress(OSError):
-            self._socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMP, 1)
+        # With the privilege for it, a buffer beyond the limit.
+        for option, value in ((_FORCE, BUFFER), (_TIMESTAMP, 1)):
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, option, value)
         with os_errors(f"cannot listen at UDP port {port}"):
             try:
                 self._socket.bind((address, port))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import time
 from collections import deque
@@ -49,16 +50,14 @@ class Monitor:
     """Told of every sample; tells how it goes."""
 
     def __init__(self) -> None:
-        self.samples = self.lost = self.gaps = self.ill = 0
+        self.samples = self.lost = self.gaps = self.ill = self._counted = 0
         self.latency = Latencies()
         self.notes: list[str] = []
         self._recent: deque[float] = deque(maxlen=RECENT)
         self._steps: deque[int] = deque(maxlen=_STEPS)
         self._last: tuple[int, int] | None = None
-        self._period = 0.0
-        self._first = self._latest = self._shown = time.monotonic()
-        self._counted = 0
-        self._rate = 0.0
+        self._period = self._rate = 0.0
+        self.first = self._latest = self._shown = time.monotonic()
         self._state: State | None = None
 
     def add(self, arrival: Arrival, state: State, done_ns: int) -> None:
@@ -68,7 +67,7 @@ class Monitor:
         self._recent.append(seconds)
         self._latest = time.monotonic()
         if not self.samples:
-            self._first = self._shown = self._latest
+            self.first = self._shown = self._latest
         self.samples += 1
         self._state = state
         self.ill += not state.health.ok
@@ -107,19 +106,14 @@ class Monitor:
         p99 = np.percentile(self._recent, 99.0) * 1e3
         silent = now - self._latest
         health = f"no samples for {silent:.1f} s" if silent > SILENT else str(state.health)
-        words = [
-            f"{self._rate:4.0f} Hz",
-            f"p99 {p99:.2f} ms",
-            f"{velocity} m/s, std {std}",
-            f"lost {self.lost}",
-            health,
-        ]
-        return " | ".join([*words, status] if status else words)
+        rate, lost = f"{self._rate:4.0f} Hz", f"lost {self.lost}"
+        words = (rate, f"p99 {p99:.2f} ms", f"{velocity} m/s, std {std}", lost, health, status)
+        return " | ".join(filter(None, words))
 
     def rows(self) -> list[Row]:
         """The whole of it, at the end."""
-        seconds = self._latest - self._first
-        rows = [
+        seconds = self._latest - self.first
+        return [
             Row("samples", self.samples, "-"),
             Row("duration", seconds, "s"),
             Row("rate", (self.samples - 1) / seconds if self.samples > 1 and seconds > 0.0 else float("nan"), "Hz"),
@@ -128,8 +122,8 @@ class Monitor:
             Row("latency_p50", self.latency.percentile(0.5) * 1e3, "ms"),
             Row("latency_p99", self.latency.percentile(0.99) * 1e3, "ms"),
             Row("latency_max", self.latency.greatest * 1e3 if self.samples else float("nan"), "ms"),
+            Row("health_ok", 1.0 - self.ill / self.samples if self.samples else float("nan"), "-"),
         ]
-        return [*rows, Row("health_ok", 1.0 - self.ill / self.samples if self.samples else float("nan"), "-")]
 
 
 class StatusLine:
@@ -138,9 +132,7 @@ class StatusLine:
     def __init__(self, show: bool, every: float = 0.0) -> None:
         """On a terminal if `show`; with `every`, a line of its own each so many seconds."""
         self._show, self._period = show and not every, every or 0.2
-        self._every = every > 0.0
-        self._next = time.monotonic()
-        self._width = 0
+        self._every, self._next, self._width = every > 0.0, time.monotonic(), 0
 
     def due(self) -> bool:
         """Whether it is time."""
@@ -148,15 +140,12 @@ class StatusLine:
 
     def write(self, text: str) -> None:
         """Show a line."""
-        import shutil
-
         self._next = time.monotonic() + self._period
         if self._every:
             print(text, file=sys.stderr, flush=True)
             return
         text = text[: shutil.get_terminal_size().columns - 1]
-        sys.stderr.write(f"\r{text.ljust(self._width)}")
-        sys.stderr.flush()
+        print(f"\r{text.ljust(self._width)}", end="", file=sys.stderr, flush=True)
         self._width = len(text)
 
     def close(self) -> None:

@@ -45,10 +45,8 @@ class Arrival(NamedTuple):
     """A regular count of the robot, where stamps are not: it shows what is missing."""
 
 
-class _Joints(NamedTuple):
-    ns: int
-    values: Array
-    """Angles, velocities and torques (3, J)."""
+_Stamped = tuple[int, Array]
+"""A stamp and what was measured or commanded then: angles, velocities and torques (3, J), or target angles (J,)."""
 
 
 class _Pending(NamedTuple):
@@ -72,8 +70,8 @@ class Pairing:
         self._commands = commands
         self._nan = np.full(joints, np.nan)
         self._pending: deque[_Pending] = deque()
-        self._joints: deque[_Joints] = deque(maxlen=_KEPT)
-        self._targets: deque[tuple[int, Array]] = deque(maxlen=_KEPT)
+        self._joints: deque[_Stamped] = deque(maxlen=_KEPT)
+        self._targets: deque[_Stamped] = deque(maxlen=_KEPT)
         self._last_imu = -RESTART * 10
         self.disordered = 0
         """Messages that were older than one before them, and not used."""
@@ -97,7 +95,7 @@ class Pairing:
         """A message of joint states, in the robot's order."""
         if self._in_order(self._joints, ns):
             parts = [q, self._nan if dq is None else dq, self._nan if tau is None else tau]
-            self._joints.append(_Joints(ns, np.stack(parts)))
+            self._joints.append((ns, np.stack(parts)))
 
     def add_targets(self, ns: int, q_des: Array) -> None:
         """A command, in the robot's order."""
@@ -122,7 +120,7 @@ class Pairing:
             sample = Sample(first.ns / NS, first.gyro, first.accel, q, dq, targets, tau)
             yield Arrival(sample, first.ns, first.sent_ns)
 
-    def _in_order(self, messages: deque[_Joints] | deque[tuple[int, Array]], ns: int) -> bool:
+    def _in_order(self, messages: deque[_Stamped], ns: int) -> bool:
         """Whether a stamp is later than the last; after a clock reset the messages before it are dropped."""
         if not messages or ns > messages[-1][0]:
             return True
@@ -135,32 +133,30 @@ class Pairing:
     def _values_at(self, ns: int) -> Array | None:
         """Joints at a stamp: those of that instant, or between the two around it; None if the later is not there."""
         joints = self._joints
-        if not joints or joints[-1].ns < ns - SAME or joints[0].ns > ns + STALE:
+        if not joints or joints[-1][0] < ns - SAME or joints[0][0] > ns + STALE:
             return None
-        # Samples are taken in order: what lies before the one we need will not be asked for again.
-        while len(joints) > 1 and joints[1].ns <= ns + SAME:
-            joints.popleft()
-        before = joints[0]
-        if before.ns >= ns - SAME or len(joints) == 1:
-            return before.values
-        after = joints[1]
-        if after.ns - before.ns > STALE:
+        _drop_past(joints, ns)
+        start, before = joints[0]
+        if start >= ns - SAME or len(joints) == 1:
+            return before
+        end, after = joints[1]
+        if end - start > STALE:
             # Nothing is known between the ends of a gap; the nearer end may do.
-            near = before if ns - before.ns < after.ns - ns else after
-            return near.values if abs(near.ns - ns) <= STALE else None
-        part = (ns - before.ns) / (after.ns - before.ns)
-        between: Array = before.values + part * (after.values - before.values)
-        return between
+            gap, near = min((end - ns, after), (ns - start, before), key=lambda one: one[0])
+            return near if gap <= STALE else None
+        return np.asarray(before + (ns - start) / (end - start) * (after - before))
 
     def _held(self, ns: int) -> Array | None:
         """The last joints, if they are not too old."""
-        last = self._joints[-1] if self._joints else None
-        return last.values if last is not None and 0 <= ns - last.ns <= STALE else None
+        return self._joints[-1][1] if self._joints and 0 <= ns - self._joints[-1][0] <= STALE else None
 
     def _targets_at(self, ns: int) -> Array:
         targets = self._targets
-        while len(targets) > 1 and targets[1][0] <= ns + SAME:
-            targets.popleft()
-        if not targets or not -SAME <= ns - targets[0][0] <= HOLD * NS:
-            return self._nan
-        return targets[0][1]
+        _drop_past(targets, ns)
+        return targets[0][1] if targets and -SAME <= ns - targets[0][0] <= HOLD * NS else self._nan
+
+
+def _drop_past(messages: deque[_Stamped], ns: int) -> None:
+    """Samples are taken in order: what lies before the message that holds at a stamp will not be asked for again."""
+    while len(messages) > 1 and messages[1][0] <= ns + SAME:
+        messages.popleft()

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Protocol
 
 import numpy as np
@@ -61,10 +60,9 @@ class OdometrySink:
         """Send it, then record it."""
         values = self.converter.of(state, arrival.sample.gyro)
         odometry, transform = (make(arrival.ns, values) for make in (self.encoder.odometry, self.encoder.transform))
-        if self.odometry is not None:
-            self.odometry.write(odometry)
-        if self.transform is not None:
-            self.transform.write(transform)
+        for writer, message in ((self.odometry, odometry), (self.transform, transform)):
+            if writer is not None:
+                writer.write(message)
         if self.recorder is not None:
             self.recorder.write_messages(arrival.ns, odometry, transform)
             for role, message in encode_sample(arrival.ns, self.joint_names, arrival.sample):
@@ -175,7 +173,7 @@ def until_interrupted() -> Iterator[Callable[[], bool]]:
     """Ctrl-C and a polite kill ask to stop, instead of tearing the loop apart in the middle of a write."""
     asked = False
 
-    def ask(number: int, frame: FrameType | None) -> None:
+    def ask(*_: object) -> None:
         nonlocal asked
         asked = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,14 +12,13 @@ from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.io.joints import match_joints
 from gait.io.ros.definitions import IMU, JOINT_STATE
-from gait.io.ros.layout import Layout
+from gait.io.ros.layout import MessageLayout
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader, has_target
 from gait.live.dds import Node, Reader
 from gait.live.pairing import HOLD, NS, Arrival, Pairing
 from gait.log import Log, Sample
 from gait.robot import Robot
 
-_MS = 1_000_000
 BATCH = 200
 """Samples given at once: with a backlog, the loop still checks for a stop several times a second."""
 
@@ -46,8 +45,7 @@ class SampleSource:
         """Release what it opened itself; a node is closed by who made it."""
 
 
-@dataclass(frozen=True)
-class Topics:
+class Topics(NamedTuple):
     """Names of topics as DDS has them: those of ROS 2 with rt in the place of the first slash."""
 
     imu: str = "rt/imu"
@@ -58,9 +56,7 @@ class Topics:
 
 def dds_name(topic: str) -> str:
     """The name in DDS of a ROS 2 topic: /odom is rt/odom. A name that begins with rt/ is taken as it is."""
-    if not topic or topic.startswith("rt/"):
-        return topic
-    return f"rt/{topic.lstrip('/')}"
+    return topic if not topic or topic.startswith("rt/") else f"rt/{topic.lstrip('/')}"
 
 
 class RosSource(SampleSource):
@@ -120,10 +116,10 @@ class RosSource(SampleSource):
         counts = {"without joints": self._pairing.unpaired, "out of order": self._pairing.disordered}
         return ", ".join([*words, *(f"{count} {what}" for what, count in counts.items() if count)])
 
-    def _stamp(self, layout: Layout, data: bytes, sent: int) -> int:
+    def _stamp(self, layout: MessageLayout, data: bytes, sent: int) -> int:
         return (layout.stamp(data) if self._header else 0) or sent
 
-    def _order(self, layout: Layout, q: AnyArray) -> list[int]:
+    def _order(self, layout: MessageLayout, q: AnyArray) -> list[int]:
         names = layout.texts["name"]
         if len(q) != len(names):
             raise GaitError(
@@ -139,7 +135,7 @@ class UnitreeSamples:
     """Samples of Unitree's LowState and LowCmd: joints in the robot's order, with the targets that hold."""
 
     def __init__(self, package: str, robot: Robot, packed: bool = False) -> None:
-        """Take the definitions of a package; packed as in `Layout.of`."""
+        """Take the definitions of a package; packed as in `MessageLayout.of`."""
         self._states = FieldReader(f"{package}/msg/LowState", "imu", "joints", "clock", packed=packed)
         self._commands = FieldReader(f"{package}/msg/LowCmd", "targets", packed=packed)
         self._order = unitree_order(robot)
@@ -196,7 +192,7 @@ class Go2Source(SampleSource):
                 k += 1
             state = self._samples.state(data)
             sample = self._samples.sample(state, sent, sent if self.wants_targets else None)
-            arrivals.append(Arrival(sample, sent, sent, int(state["tick"]) * _MS))
+            arrivals.append(Arrival(sample, sent, sent, int(state["tick"]) * 1_000_000))
         self._later = commands[k:]
         return arrivals
 
@@ -233,9 +229,8 @@ class ReplaySource(SampleSource):
         """Sleep until the next row is due, and give all that are."""
         if not self._begin_ns:
             self._begin_ns = time.time_ns()
-        late = (time.time_ns() - self._due(self._next)) / NS
-        if late < 0.0:
-            time.sleep(min(-late, timeout))
+        early = (self._due(self._next) - time.time_ns()) / NS
+        time.sleep(min(max(early, 0.0), timeout))
         now = time.time_ns()
         arrivals: list[Arrival] = []
         while self._next < len(self._t) and len(arrivals) < BATCH and self._due(self._next) <= now:

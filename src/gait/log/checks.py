@@ -174,14 +174,9 @@ def _truth(log: Log, with_gravity: bool) -> list[Finding]:
     turns = float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90)) > 0.2
     unlike = f"it does not turn as the gyro does (correlation {offset.correlation:.2f})"
     late = f"it is {abs(offset.seconds) * 1e3:.0f} ms {'ahead of' if offset.seconds > 0 else 'behind'} the gyro"
-    found = [
-        _verdict(
-            "truth_clock",
-            f"within {abs(offset.seconds) * 1e3:.1f} ms of the gyro" if offset.sure else unlike,
-            (not offset.sure and turns, unlike),
-            (offset.sure and abs(offset.seconds) > OFF, f"{late}: add --align-clock"),
-        )
-    ]
+    shown = f"within {abs(offset.seconds) * 1e3:.1f} ms of the gyro" if offset.sure else unlike
+    far = offset.sure and abs(offset.seconds) > OFF, f"{late}: add --align-clock"
+    found = [_verdict("truth_clock", shown, (not offset.sure and turns, unlike), far)]
     if with_gravity:
         up = quaternions.rotate(quat, log.accel).mean(axis=0)
         tilt = float(np.degrees(np.arccos(np.clip(up[2] / max(float(np.linalg.norm(up)), 1e-9), -1.0, 1.0))))

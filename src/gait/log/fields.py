@@ -55,11 +55,9 @@ class Field:
         return names
 
 
-def column(
-    axes: tuple[str, ...], unit: str, text: str, role: str = "", *, required: bool = False, dtype: str = "float64"
-) -> Any:
+def column(axes: tuple[str, ...], unit: str, text: str, role: str = "", **more: Any) -> Any:
     """Declare an array of a record, as `Field` has it; its name is that of the attribute."""
-    return dataclasses.field(metadata={"field": Field("", axes, unit, text, role, required, dtype)})
+    return dataclasses.field(metadata={"field": Field("", axes, unit, text, role, **more)})
 
 
 def fields_of(kind: type) -> tuple[Field, ...]:
@@ -138,9 +136,8 @@ def _shape_hint(field: Field, got: tuple[int, ...], want: tuple[int, ...]) -> st
         return "transpose it, rows are time"
     if not got or got[0] != want[0]:
         return "it needs one row for each time stamp"
-    axes = " by ".join(
-        {"joint": "one per joint name", "leg": "one per leg name"}.get(axis, axis) for axis in field.axes
-    )
+    words = {"joint": "one per joint name", "leg": "one per leg name"}
+    axes = " by ".join(words.get(axis, axis) for axis in field.axes)
     return f"each row is {axes}" if axes else "it is one number per row"
 
 

@@ -56,11 +56,9 @@ class ImuNoise:
 
     def biases(self, t: Array, seed: int) -> tuple[Array, Array]:
         """The gyro and accelerometer bias (N, 3) that this seed gives at the times `t` (N,)."""
-        _, _, gyro, accel = self._streams(seed)
-        return (
-            _bias(t, self.gyro_offset, self.gyro_bias, self.gyro_walk, gyro),
-            _bias(t, self.accel_offset, self.accel_bias, self.accel_walk, accel),
-        )
+        _, _, one, two = self._streams(seed)
+        gyro = _bias(t, self.gyro_offset, self.gyro_bias, self.gyro_walk, one)
+        return gyro, _bias(t, self.accel_offset, self.accel_bias, self.accel_walk, two)
 
     def applied(self, t: Array, gyro: Array, accel: Array, seed: int) -> tuple[Array, Array]:
         """What this IMU reads in place of exact `gyro` and `accel` (N, 3) at the times `t` (N,)."""
@@ -76,10 +74,8 @@ class ImuNoise:
             return np.clip(reading, -limit, limit)[late]
 
         gyro_bias, accel_bias = self.biases(t, seed)
-        return (
-            read(gyro, gyro_bias, self.gyro_noise, self.gyro_range, white[0]),
-            read(accel, accel_bias, self.accel_noise, self.accel_range, white[1]),
-        )
+        gyro = read(gyro, gyro_bias, self.gyro_noise, self.gyro_range, white[0])
+        return gyro, read(accel, accel_bias, self.accel_noise, self.accel_range, white[1])
 
     @staticmethod
     def _streams(seed: int) -> list[np.random.Generator]:
@@ -92,7 +88,5 @@ class ImuNoise:
 def _bias(t: Array, constant: Vector, spread: float, walk: float, rng: np.random.Generator) -> Array:
     start = np.asarray(constant, dtype=np.float64) + spread * rng.standard_normal(3)
     steps = rng.standard_normal((len(t), 3))
-    steps[0] = 0.0
-    steps[1:] *= walk * np.sqrt(np.diff(t))[:, None]
-    bias: Array = start + np.cumsum(steps, axis=0)
-    return bias
+    steps *= walk * np.sqrt(np.diff(t, prepend=t[0]))[:, None]
+    return np.asarray(start + np.cumsum(steps, axis=0))

@@ -27,6 +27,7 @@ __all__ = ["MAX_GAP", "ImuNoise", "Log", "Trajectory"]
 _AT_REST = "in its axes: +9.81 on z at rest"
 _SOLE = "velocity of the lowest material point of the foot, world frame; zero if it rolls without slipping"
 _NAME = re.compile(r'[^\s,"#]+')
+_shipped = lru_cache(maxsize=32)(Robot.load)
 
 MAX_GAP = 0.1
 """A pause between samples longer than this (s) is a gap: nothing sound can be interpolated or integrated over it."""
@@ -179,10 +180,8 @@ class Log(Record):
         """The same data with joints or legs renamed: old name to new name, as `reorder` needs them."""
         known = [*self.joint_names, *self.leg_names]
         refuse_unknown(names, known, "the log", "joint or leg", "joints and legs")
-        return self.replace(
-            joint_names=[names.get(name, name) for name in self.joint_names],
-            leg_names=[names.get(name, name) for name in self.leg_names],
-        )
+        joints, legs = ([names.get(name, name) for name in some] for some in (self.joint_names, self.leg_names))
+        return self.replace(joint_names=joints, leg_names=legs)
 
     def resample(self, rate: float, max_gap: float = MAX_GAP) -> Log:
         """The same time span at another rate.
@@ -248,11 +247,6 @@ def _resolve_names(
         return Path(robot).stem if is_path else str(robot), legs, joints
     loaded = robot if isinstance(robot, Robot) else Robot.load(robot) if is_path else _shipped(str(robot))
     return loaded.name, loaded.leg_names if legs is None else legs, loaded.joint_names if joints is None else joints
-
-
-@lru_cache(maxsize=32)
-def _shipped(robot: str) -> Robot:
-    return Robot.load(robot)
 
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:

@@ -38,10 +38,9 @@ class Record:
         cls.FIELDS = (TIME, *fields_of(cls))
         keyword = inspect.Parameter.KEYWORD_ONLY
         own = [one for one in inspect.signature(cls.__init__).parameters.values() if one.kind == keyword]
+        needed = inspect.Parameter.empty
         given = [
-            inspect.Parameter(
-                field.name, keyword, annotation="ArrayLike", **({} if field.required else {"default": None})
-            )
+            inspect.Parameter(field.name, keyword, default=needed if field.required else None, annotation="ArrayLike")
             for field in cls.FIELDS
         ]
         cls.__signature__ = inspect.Signature([*given, *own])  # type: ignore[attr-defined]
@@ -142,8 +141,7 @@ def places(t: Array, wanted: Array, early: float = 0.0) -> tuple[AnyArray, Array
         early: a sample that is later than a stamp by no more than this (s) counts as one before it.
     """
     before = np.clip(np.searchsorted(t, wanted + early, side="right") - 1, 0, len(t) - 2)
-    part: Array = np.clip((wanted - t[before]) / (t[before + 1] - t[before]), 0.0, 1.0)
-    return before, part
+    return before, np.clip((wanted - t[before]) / (t[before + 1] - t[before]), 0.0, 1.0)
 
 
 def interpolate(array: AnyArray, before: AnyArray, part: Array, axes: tuple[str, ...], hold: bool = False) -> AnyArray:

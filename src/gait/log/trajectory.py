@@ -74,8 +74,6 @@ class Trajectory(Record):
     @staticmethod
     def from_tum(path: str | Path) -> Trajectory:
         """Read a TUM file. It has no velocity, so `vel_w` is the central difference of the positions."""
-        from gait.io.format import Notes
         from gait.io.tum import Tum
-        from gait.read_options import ReadOptions
 
-        return Tum().read(Path(path), ReadOptions(), Notes())
+        return Tum().read(Path(path))

@@ -14,7 +14,7 @@ import torch
 
 from gait.errors import GaitError
 from gait.io import open_log
-from gait.io.run_folder import commit
+from gait.io.atomic import commit
 from gait.nets.architecture import architecture_of
 from gait.nets.base import State, VelocityNet
 from gait.nets.build import build, network_of, weights_of

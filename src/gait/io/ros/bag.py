@@ -13,8 +13,7 @@ from gait.arrays import Array
 from gait.errors import GaitError, located
 from gait.io import clock
 from gait.io.format import Notes, StreamInfo, parse_header
-from gait.io.ros import containers
-from gait.io.ros.containers import Topic
+from gait.io.ros.containers import MCAP, ROS1, SQLITE, ZSTD, Topic, scan
 from gait.io.ros.decode import Rows, decode
 from gait.io.ros.messages import is_unitree, roles_of, says_command, says_truth
 from gait.io.signals import Signal, merge
@@ -35,11 +34,11 @@ class Bag:
 
     def matches(self, head: bytes) -> bool:
         """MCAP, sqlite3, a ROS 1 bag, or one of the first two in zstd."""
-        return head.startswith((containers.MCAP, containers.SQLITE, containers.ROS1, containers.ZSTD))
+        return head.startswith((MCAP, SQLITE, ROS1, ZSTD))
 
     def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log:
         """Read a file, or a folder with a bag in it."""
-        topics = containers.scan(path, lambda kind: bool(roles_of(kind)), notes)
+        topics = scan(path, lambda kind: bool(roles_of(kind)), notes)
         ours = _written_by_gait(notes)
         robot = Robot.load(options.robot or ours.get("robot", "go1"))
         chosen = choose(topics, options, str(path), notes)
@@ -88,9 +87,8 @@ def _with_time(log: Log, stamps: Array, exact: Array) -> Log:
 
 
 def _stream(topic: Topic, roles: list[str]) -> StreamInfo:
-    stamps = np.array(topic.stamps, dtype=np.float64) / 1e9
-    step = float(np.median(np.diff(stamps))) if len(stamps) > 1 else 0.0
-    return StreamInfo(topic.name, topic.kind, len(stamps), 1.0 / step if step > 0.0 else float("nan"), ", ".join(roles))
+    signal = Signal(topic.name, np.array(topic.stamps, dtype=np.float64) / 1e9)
+    return StreamInfo(topic.name, topic.kind, len(signal.t), signal.rate, ", ".join(roles))
 
 
 def _on_clock(decoded: dict[str, Rows], options: ReadOptions, notes: Notes) -> dict[str, Signal]:
@@ -102,23 +100,17 @@ def _on_clock(decoded: dict[str, Rows], options: ReadOptions, notes: Notes) -> d
         if rows.header is not None and np.count_nonzero(rows.header == 0) <= 1
     }
     bare = [rows.name for role, rows in decoded.items() if role not in headers]
-    shift = {
-        role: float(np.median(header - decoded[role].recorded)) / 1e9 for role, header in headers.items() if len(header)
-    }
+    shift = {role: float(np.median(ns - decoded[role].recorded)) / 1e9 for role, ns in headers.items() if len(ns)}
     if options.time == "header" and bare:
         raise GaitError(f"{bare[0]} has no stamps in its headers: give --time message, or leave --time out")
-    if options.time == "auto":
-        spread = max(shift.values()) - min(shift.values()) if shift else 0.0
-        far = max((abs(value) for value in shift.values()), default=0.0)
+    use = options.time == "header"
+    if options.time == "auto" and shift:
+        spread, far = max(shift.values()) - min(shift.values()), max(map(abs, shift.values()))
         # Headers on one other clock (a robot's that was never set) are fine as long as all are on it.
-        use = bool(shift) and spread < APART and (far < APART or not bare)
-    else:
-        use = options.time == "header"
+        use = spread < APART and (far < APART or not bare)
     if not use:
-        why = (
-            "" if options.time == "message" else " (the headers have none)" if not shift else " (the headers disagree)"
-        )
-        notes.say(f"time: when messages were recorded{why}")
+        why = " (the headers disagree)" if shift else " (the headers have none)"
+        notes.say(f"time: when messages were recorded{'' if options.time == 'message' else why}")
     elif bare:
         names = ", ".join(dict.fromkeys(bare))
         notes.say(f"time: stamps of the headers; {names} has none there, so when its messages were recorded")
@@ -155,10 +147,8 @@ def _named(asked: str, role: str, topics: Sequence[Topic], where: str) -> Topic:
     if not same:
         fitting = [topic.name for topic in topics if role in roles_of(topic.kind)]
         near = difflib.get_close_matches(asked, [topic.name for topic in topics], n=1)
-        hint = (
-            f"did you mean --{role} {near[0]}?" if near else _paste(role, fitting) or "see `gait info` for its topics"
-        )
-        raise GaitError(f"{where} has no topic {asked} with messages: {hint}")
+        fix = f"did you mean --{role} {near[0]}?" if near else _paste(role, fitting) or "see `gait info` for its topics"
+        raise GaitError(f"{where} has no topic {asked} with messages: {fix}")
     able = [topic for topic in same if role in roles_of(topic.kind)]
     if not able:
         raise GaitError(f"{asked} holds {same[0].kind or 'messages of no type'}, which tells nothing of {role}")

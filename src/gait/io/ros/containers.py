@@ -69,12 +69,13 @@ def scan(path: Path, wanted: Wanted, notes: Notes) -> list[Topic]:
         wanted: whether to keep messages of a type.
         notes: is told what is damaged.
     """
+    scanners = {MCAP: _scan_mcap, SQLITE: _scan_sqlite, ROS1: _scan_ros1}
     found: dict[tuple[str, str], Topic] = {}
     for file, squeezed in _files(path, notes):
         with _plain(file) as plain:
             with plain.open("rb") as stream:
                 head = stream.read(16)
-            scanner = next((scan for magic, scan in _SCANNERS.items() if head.startswith(magic)), None)
+            scanner = next((scanner for magic, scanner in scanners.items() if head.startswith(magic)), None)
             if scanner is None:
                 raise GaitError(f"{file} is no bag: it is neither MCAP nor sqlite3 nor of ROS 1; copy it again")
             topics: Topics = {}
@@ -103,9 +104,8 @@ def _files(path: Path, notes: Notes) -> list[tuple[Path, bool]]:
             squeezed = str(tree.get("compression_mode", "")).lower() == "message"
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         notes.say(f"{metadata.name} cannot be read, so the files are taken by name")
-    files = [path / name for name in names] or sorted(
-        file for file in path.iterdir() if file.suffix in (".mcap", ".db3", ".zstd")
-    )
+    others = sorted(file for file in path.iterdir() if file.suffix in (".mcap", ".db3", ".zstd"))
+    files = [path / name for name in names] or others
     missing = [file.name for file in files if not file.is_file()]
     if missing:
         notes.say(f"{missing[0]} is missing from the folder" + (f", and {len(missing) - 1} more" * (len(missing) > 1)))
@@ -146,10 +146,13 @@ def _decompress(topic: Topic, notes: Notes) -> None:
 
 
 @contextlib.contextmanager
-def _mapped(path: Path) -> Iterator[mmap.mmap]:
+def _mapped(path: Path, notes: Notes) -> Iterator[mmap.mmap]:
     """The bytes of a file. Reading beyond its end gives what is left, whatever length a damaged record claims."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as stream:
-        yield stream
+        try:
+            yield stream
+        except Exception:
+            notes.say(f"{path.name} {_CUT}")
 
 
 def _scan_mcap(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:
@@ -174,25 +177,21 @@ def _scan_mcap(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None
         elif isinstance(record, Metadata) and record.name == METADATA_NAME:
             notes.about.update(record.metadata)
 
-    with _mapped(path) as stream:
-        try:
-            for record in StreamReader(stream, emit_chunks=True, record_size_limit=len(stream)).records:
-                if isinstance(record, DataEnd):
-                    # After this only the index follows.
-                    return
-                if not isinstance(record, Chunk):
-                    take(record)
-                    continue
+    with _mapped(path, notes) as stream:
+        for record in StreamReader(stream, emit_chunks=True, record_size_limit=len(stream)).records:
+            inner = [record]
+            if isinstance(record, DataEnd):
+                # After this only the index follows.
+                return
+            if isinstance(record, Chunk):
                 try:
                     inner = breakup_chunk(record, validate_crc=True)
                 except Exception:
                     # Each compression fails in ways of its own on bytes that are not its.
                     notes.say(f"{path.name}: a damaged chunk was left out")
                     continue
-                for one in inner:
-                    take(one)
-        except Exception:
-            notes.say(f"{path.name} {_CUT}")
+            for one in inner:
+                take(one)
 
 
 def _scan_ros1(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:
@@ -224,12 +223,9 @@ def _scan_ros1(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None
                 if kind == RecordType.MSGDATA and (number := header.get_uint32("conn")) in topics:
                     topics[number].add(header.get_time("time"), data)
 
-    with _mapped(path) as stream:
+    with _mapped(path, notes) as stream:
         stream.seek(len(ROS1))
-        try:
-            take(stream, len(stream))
-        except Exception:
-            notes.say(f"{path.name} {_CUT}")
+        take(stream, len(stream))
 
 
 def _scan_sqlite(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> None:
@@ -254,13 +250,6 @@ def _scan_sqlite(path: Path, topics: Topics, wanted: Wanted, notes: Notes) -> No
         if not any(topic.stamps for topic in topics.values()):
             raise GaitError(f"{path} is a damaged bag, or a database that is no bag: copy or record it again") from None
         notes.say(f"{path.name} {_CUT}")
-
-
-_SCANNERS: dict[bytes, Callable[[Path, Topics, Wanted, Notes], None]] = {
-    MCAP: _scan_mcap,
-    SQLITE: _scan_sqlite,
-    ROS1: _scan_ros1,
-}
 
 
 def _ros2_name(name: str) -> str:

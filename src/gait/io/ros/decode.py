@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,6 @@ from gait.io.format import Notes
 from gait.io.joints import match_joints
 from gait.io.ros import definitions
 from gait.io.ros.containers import Topic
-from gait.io.ros.definitions import JOINT_STATE
 from gait.io.ros.layout import Block, Paths, blocks
 from gait.io.ros.messages import FIELDS, UNITREE_JOINTS, has_target
 
@@ -52,7 +52,7 @@ def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, 
         raise GaitError(f"no message of {topic.name} can be read as {topic.kind} ({why or 'it has none'})")
     if bad:
         notes.say(f"{topic.name}: {bad} of {len(topic.messages)} messages cannot be read ({why})")
-    if topic.kind == JOINT_STATE:
+    if topic.kind == definitions.JOINT_STATE:
         return _named_joints(topic, found, role, joints, names, notes)
     rows = _collect(topic, found, role)
     if role == "feet":
@@ -66,14 +66,12 @@ def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, 
 def _types(topic: Topic, ros1: bool) -> definitions.Fields:
     """Definitions that the bag carries, else those that gait knows."""
     if topic.definition:
-        try:
+        # The parser fails in ways of its own.
+        with contextlib.suppress(Exception):
             types = definitions.parse(topic.definition, topic.kind, idl=topic.language == "idl")
-        except Exception:
-            # The parser fails in ways of its own.
-            types = {}
-        if topic.kind in types:
-            time = "builtin_interfaces/msg/Time"
-            return {time: definitions.known(ros1)[time], **types}
+            if topic.kind in types:
+                time = "builtin_interfaces/msg/Time"
+                return {time: definitions.known(ros1)[time], **types}
     return definitions.known(ros1)
 
 
@@ -164,8 +162,7 @@ def _with_targets(rows: Rows, notes: Notes) -> Rows:
     """Without the commands that give no angle: motors off, or driven by torque alone."""
     real = np.all(has_target(rows.arrays["q_des"]) & (rows.arrays.pop("kp") > 0.0), axis=1)
     if not real.all():
-        notes.say(
-            f"{rows.name}: {int((~real).sum())} of {len(real)} commands give no angle for a joint, and were left out"
-        )
+        count = f"{int((~real).sum())} of {len(real)}"
+        notes.say(f"{rows.name}: {count} commands give no angle for a joint, and were left out")
     header = None if rows.header is None else rows.header[real]
     return rows.change(lambda array: array[real])._replace(recorded=rows.recorded[real], header=header)

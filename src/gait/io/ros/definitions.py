@@ -55,5 +55,4 @@ def parse(text: str, name: str, idl: bool = False) -> Fields:
 
 def full_text(name: str) -> str:
     """A definition with those it needs below it, as bags carry it."""
-    text: str = store().generate_msgdef(name, ros_version=2)[0]
-    return text
+    return str(store().generate_msgdef(name, ros_version=2)[0])

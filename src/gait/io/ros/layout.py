@@ -46,16 +46,6 @@ class Part(NamedTuple):
     """How many numbers; -1 for a single one."""
 
 
-class Column(NamedTuple):
-    """Some numbers of one type, wherever they lie in a message."""
-
-    places: AnyArray
-    """Of their bytes, one number after the other."""
-    dtype: np.dtype[Any]
-    single: bool
-    """Whether it is one number and no list."""
-
-
 @dataclass
 class _Walk:
     """A walk along a definition: through a message, or making an empty one as it goes."""
@@ -140,7 +130,7 @@ class _Walk:
         return start
 
 
-class Layout:
+class MessageLayout:
     """Where everything lies in messages of one type and shape."""
 
     def __init__(self, walk: _Walk) -> None:
@@ -148,10 +138,10 @@ class Layout:
         self.shape = np.array([*walk.shape, *([0, 1] if walk.aligned else [])], dtype=np.intp)
         """The bytes that are the same in all of them."""
         self._same = self._shape_of(walk.raw)
-        self._columns: dict[Paths, Column] = {}
+        self._columns: dict[Paths, tuple[AnyArray, np.dtype[Any], bool]] = {}
 
     @staticmethod
-    def of(raw: bytes, name: str, types: Fields, packed: bool = False) -> Layout:
+    def of(raw: bytes, name: str, types: Fields, packed: bool = False) -> MessageLayout:
         """The layout of a message.
 
         Args:
@@ -173,24 +163,7 @@ class Layout:
         # CDR may be filled up to a multiple of four; more left over means another version of the message.
         if len(raw) - walk.at > (0 if packed else 3):
             raise GaitError(f"it has {len(raw)} bytes where {walk.at} are due, so it is another version of {name}")
-        return Layout(walk)
-
-    @staticmethod
-    def blank(name: str, given: Given, packed: bool = False) -> tuple[bytes, Layout]:
-        """A message with zeros for numbers, and its layout."""
-        flat: dict[str, int | bytes] = {}
-        for path, value in given.items():
-            if isinstance(value, int):
-                flat[path] = value
-            elif isinstance(value, str):
-                flat[path] = value.encode() + b"\0"
-            else:
-                flat[path] = len(value)
-                flat |= {f"{path}.{i}": text.encode() + b"\0" for i, text in enumerate(value)}
-        raw = bytearray() if packed else bytearray(b"\x00\x01\x00\x00")
-        walk = _Walk(raw, known(), 0 if packed else 8, at=len(raw), given=flat)
-        walk.visit(name)
-        return bytes(raw), Layout(walk)
+        return MessageLayout(walk)
 
     def fits(self, data: bytes) -> bool:
         """Whether a message has this shape."""
@@ -225,8 +198,8 @@ class Layout:
         numbers = np.asarray(values).astype(dtype)
         data[..., places] = np.ascontiguousarray(numbers[..., None] if single else numbers).view(np.uint8)
 
-    def _column(self, paths: Paths) -> Column:
-        """Numbers in the order of their paths."""
+    def _column(self, paths: Paths) -> tuple[AnyArray, np.dtype[Any], bool]:
+        """Numbers of one type in the order of their paths: places of their bytes, and whether it is one and no list."""
         if paths not in self._columns:
             given = (paths,) if isinstance(paths, str) else paths
             parts = [self.parts[leaf] for path in given for leaf in self._leaves(path)]
@@ -236,7 +209,7 @@ class Layout:
                 raise GaitError(f"the numbers of {given[0]} are not of one type")
             dtype = np.dtype(parts[0].dtype)
             spans = [np.arange(part.offset, part.offset + dtype.itemsize * abs(part.length)) for part in parts]
-            self._columns[paths] = Column(np.concatenate(spans), dtype, len(parts) == 1 and parts[0].length < 0)
+            self._columns[paths] = np.concatenate(spans), dtype, len(parts) == 1 and parts[0].length < 0
         return self._columns[paths]
 
     def _shape_of(self, data: bytes | bytearray) -> bytes:
@@ -256,7 +229,7 @@ class Block(NamedTuple):
     """Their places among all messages (n,)."""
     data: AnyArray
     """Their bytes (n, size)."""
-    layout: Layout
+    layout: MessageLayout
 
     def read(self, paths: Paths) -> AnyArray:
         """Columns of numbers."""
@@ -284,7 +257,7 @@ def blocks(messages: Sequence[bytes], name: str, types: Fields, packed: bool) ->
         tries = _TRIES
         while len(rows):
             try:
-                layout = Layout.of(data[0].tobytes(), name, types, packed)
+                layout = MessageLayout.of(data[0].tobytes(), name, types, packed)
             except GaitError as error:
                 tries -= 1
                 # One message may be damaged; where several of a size are, all of them are something else.
@@ -307,12 +280,22 @@ class MessageWriter:
         Args:
             kind: its type.
             given: texts and lengths of lists; empty by default.
-            packed: as in `Layout.of`.
+            packed: as in `MessageLayout.of`.
         """
-        blank, self.layout = Layout.blank(kind, given or {}, packed)
-        self._blank = np.frombuffer(blank, np.uint8)
-        stamps = [path for path in self.layout.parts if path.endswith("header.stamp.sec")]
-        self._stamps = [self.layout.parts[path].offset for path in stamps]
+        flat: dict[str, int | bytes] = {}
+        for path, value in (given or {}).items():
+            if isinstance(value, int):
+                flat[path] = value
+            elif isinstance(value, str):
+                flat[path] = value.encode() + b"\0"
+            else:
+                flat[path] = len(value)
+                flat |= {f"{path}.{i}": text.encode() + b"\0" for i, text in enumerate(value)}
+        raw = bytearray() if packed else bytearray(b"\x00\x01\x00\x00")
+        walk = _Walk(raw, known(), 0 if packed else 8, at=len(raw), given=flat)
+        walk.visit(kind)
+        self.layout, self._blank = MessageLayout(walk), np.frombuffer(bytes(raw), np.uint8)
+        self._stamps = [part.offset for path, part in walk.parts.items() if path.endswith("header.stamp.sec")]
 
     def encode(self, ns: int, values: Values) -> bytes:
         """One message with a stamp and numbers by path; the rest is zero."""

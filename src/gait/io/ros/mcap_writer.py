@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from gait.io.ros.odometry import Converter, Encoder
 from gait.log import Log, Record, Trajectory
 from gait.robot import Robot
 
+Progress = Callable[[float], None]
 CHUNK = 256 * 1024
 """Bytes that are compressed and written at once: a quarter of a second at 1 kHz, and done in about a millisecond."""
 LOG_CHUNK = 8 * 1024 * 1024
@@ -42,17 +42,13 @@ class McapRecorder:
             recorder.write(ns, converter.of(state, gyro))
     """
 
-    def __init__(
-        self, path: str | Path, encoder: Encoder | None = None, *, robot: str = "", method: str = "", source: str = ""
-    ) -> None:
+    def __init__(self, path: str | Path, encoder: Encoder | None = None, **about: str) -> None:
         """Begin a file.
 
         Args:
             path: of a file that does not exist yet.
             encoder: for the names of the frames.
-            robot: its name, kept in the file.
-            method: how the state was estimated, kept in the file.
-            source: where the samples come from, kept in the file.
+            about: kept in the file: the name of the `robot`, the `method` of the estimate, the `source` of the samples.
         """
         self.path, self.count = Path(path), 0
         self._encoder = encoder or Encoder()
@@ -60,7 +56,7 @@ class McapRecorder:
             raise GaitError(f"{path} exists: name a file that does not, or move it away")
         with os_errors(f"cannot write {path}"):
             self._file = self.path.open("xb")
-        about = {"robot": robot, "method": method, "source": source, "frame": self._encoder.frame}
+        about = {**dict.fromkeys(("robot", "method", "source"), ""), **about, "frame": self._encoder.frame}
         self._writer = _begin(self._file, {**about, "version": __version__}, chunk_size=CHUNK)
         self._odometry, self._transform = self.channel("/odom", ODOMETRY), self.channel("/tf", TRANSFORMS)
 
@@ -87,28 +83,19 @@ class McapRecorder:
 
     def close(self) -> None:
         """Write what is left, and the index."""
-        if self._file.closed:
-            return
-        try:
-            self._writer.finish()
-        finally:
-            self._file.close()
+        if not self._file.closed:
+            with self._file:
+                self._writer.finish()
 
     def __enter__(self) -> McapRecorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def write_mcap(
-    path: Path,
-    trajectory: Trajectory,
-    robot: Robot,
-    gyro: Array | None = None,
-    progress: Callable[[float], None] = lambda share: None,
+    path: Path, trajectory: Trajectory, robot: Robot, gyro: Array | None = None, progress: Progress = lambda share: None
 ) -> None:
     """Write a whole trajectory as odometry.
 
@@ -168,8 +155,7 @@ def _begin(file: Any, about: dict[str, str], **options: Any) -> Any:
 
 def _channel(writer: Any, topic: str, kind: str) -> int:
     schema = writer.register_schema(kind, "ros2msg", full_text(kind).encode())
-    number: int = writer.register_channel(topic, "cdr", schema)
-    return number
+    return int(writer.register_channel(topic, "cdr", schema))
 
 
 def _topics(log: Log, ns: AnyArray) -> list[tuple[str, str, AnyArray]]:

@@ -12,7 +12,7 @@ import numpy as np
 from gait.arrays import AnyArray, Array
 from gait.errors import located
 from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, ODOMETRY, known
-from gait.io.ros.layout import Layout, MessageWriter, Paths
+from gait.io.ros.layout import MessageLayout, MessageWriter, Paths
 from gait.log import Sample
 
 UNITREE_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf"))
@@ -32,11 +32,8 @@ def _pose(position: str, orientation: str) -> dict[str, Paths]:
 
 def _low_state(imu: str, motors: str, torque: str) -> dict[str, dict[str, Paths]]:
     joints: dict[str, Paths] = {"q": f"{motors}.*.q", "dq": f"{motors}.*.dq", "tau": f"{motors}.*.{torque}"}
-    return {
-        "imu": {"gyro": f"{imu}.gyroscope", "accel": f"{imu}.accelerometer"},
-        "joints": joints,
-        "clock": {"tick": "tick"},
-    }
+    inertial: dict[str, Paths] = {"gyro": f"{imu}.gyroscope", "accel": f"{imu}.accelerometer"}
+    return {"imu": inertial, "joints": joints, "clock": {"tick": "tick"}}
 
 
 def _low_cmd(motors: str, gain: str) -> dict[str, dict[str, Paths]]:
@@ -95,18 +92,18 @@ class FieldReader:
     """The fields of a Log out of messages of one type that arrive one by one."""
 
     def __init__(self, kind: str, *roles: str, packed: bool = False) -> None:
-        """Read what a type has for some purposes, keys of `FIELDS`; packed as in `Layout.of`."""
+        """Read what a type has for some purposes, keys of `FIELDS`; packed as in `MessageLayout.of`."""
         self._kind, self._packed = kind, packed
         self._fields = {name: paths for role in roles for name, paths in FIELDS[kind][role].items()}
-        self._layouts: list[Layout] = []
+        self._layouts: list[MessageLayout] = []
         """A publisher sends the same shape every time."""
 
-    def read(self, data: bytes) -> tuple[dict[str, AnyArray], Layout]:
+    def read(self, data: bytes) -> tuple[dict[str, AnyArray], MessageLayout]:
         """The fields of a message, empty where it has none of them, and its layout."""
         layout = next((one for one in self._layouts if one.fits(data)), None)
         if layout is None:
             with located(f"a message cannot be read as {self._kind}"):
-                layout = Layout.of(data, self._kind, known(), self._packed)
+                layout = MessageLayout.of(data, self._kind, known(), self._packed)
             self._layouts = [layout, *self._layouts[: _KEPT - 1]]
         return {name: layout.read(data, paths) for name, paths in self._fields.items()}, layout
 
