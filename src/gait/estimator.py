@@ -32,7 +32,6 @@ from gait.robot import Robot
 from gait.state import RowLayout, State, StateArrays
 
 __all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State", "StateArrays"]
-Details = StateArrays
 
 FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
 """What a sample is made of, in the order in which the core takes it."""

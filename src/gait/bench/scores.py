@@ -9,7 +9,7 @@ import numpy as np
 from gait.arrays import AnyArray, Array, BoolArray
 from gait.bench.courses import Walk
 from gait.errors import GaitError
-from gait.estimator import Details
+from gait.estimator import StateArrays
 from gait.log import Log, Trajectory
 from gait.metrics import Stats, ate, nees, relative_error, slip_mask, velocity_rmse
 from gait.report.walk_charts import vel_b_std
@@ -130,7 +130,13 @@ class Ground:
 
 
 def score(
-    walk: Walk, method: str, seed: int, ground: Ground, trajectory: Trajectory, network: Details | None, seconds: float
+    walk: Walk,
+    method: str,
+    seed: int,
+    ground: Ground,
+    trajectory: Trajectory,
+    network: StateArrays | None,
+    seconds: float,
 ) -> WalkScore:
     """Score an estimate of a walk.
 

@@ -20,7 +20,7 @@ from gait.read_options import ReadOptions
 from gait.rows import Row, rows_to_json
 
 if TYPE_CHECKING:
-    from gait.estimator import Details, Estimator
+    from gait.estimator import Estimator, StateArrays
     from gait.log import Log, Trajectory
     from gait.report.rerun_view import View
     from gait.report.table import Table
@@ -111,7 +111,7 @@ class _Run:
     estimator: Estimator
     start: str
     trajectory: Trajectory
-    details: Details
+    details: StateArrays
     spent: float
     """Seconds that the estimate took."""
 

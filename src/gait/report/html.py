@@ -23,7 +23,7 @@ from gait.report.walk_charts import Trace, walk_charts
 from gait.rows import Row
 
 if TYPE_CHECKING:
-    from gait.estimator import Details
+    from gait.estimator import StateArrays
 
 _HERE = Path(__file__).parent
 
@@ -48,7 +48,7 @@ def write_report(
 
 
 def run_pages(
-    log: Log, trajectory: Trajectory, details: Details, rows: Sequence[Row]
+    log: Log, trajectory: Trajectory, details: StateArrays, rows: Sequence[Row]
 ) -> tuple[list[Table], list[Chart]]:
     """Tables and charts for the report of one run.
 

@@ -18,7 +18,7 @@ from gait.robot import Robot
 from gait.robot.skeleton import skeleton
 
 if TYPE_CHECKING:
-    from gait.estimator import Details, State
+    from gait.estimator import State, StateArrays
 
 SUFFIX = ".rrd"
 RATE = 50.0
@@ -83,7 +83,7 @@ class View:
         self,
         log: Log,
         trajectory: Trajectory,
-        details: Details | None = None,
+        details: StateArrays | None = None,
         progress: Callable[[float], None] = lambda share: None,
     ) -> None:
         """A whole run, with ground truth where the log has it.

@@ -15,7 +15,7 @@ from gait.quaternions import rotate
 from gait.report.chart import AXES, COLOURS, TIME, Chart, Panel, Series, Shade, line, path, window
 
 if TYPE_CHECKING:
-    from gait.estimator import Details
+    from gait.estimator import StateArrays
 
 STRIDES = 3.0
 """Seconds in the middle of a long log that are shown closely."""
@@ -45,7 +45,7 @@ class Trace:
     """Standard deviation of the velocity by each leg, of `gait-legs`, rms over axes (N, L), m/s."""
 
     @staticmethod
-    def of(log: Log, trajectory: Trajectory, network: Details | None, attention: Details | None) -> Trace:
+    def of(log: Log, trajectory: Trajectory, network: StateArrays | None, attention: StateArrays | None) -> Trace:
         """From a run.
 
         Args:
