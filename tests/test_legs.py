@@ -32,8 +32,8 @@ from gait.train import checkpoint, loop
 from gait.train.config import TrainConfig
 from gait.train.data import DataSet
 from gait.train.faults import FaultRanges, delayed, with_faults
-from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood, variances
 from gait.train.leg_trainer import legs_apart, legs_in_use, mirrored
+from gait.train.losses import carried_likelihood, carry, leg_likelihood, variances
 
 GO1 = Robot.load("go1")
 GENTLE: dict[str, Any] = {

@@ -12,13 +12,13 @@ from net_samples import random_inputs, random_model, random_net
 
 from gait.errors import GaitError
 from gait.nets import architecture_of
+from gait.nets.architecture import shapes_of
+from gait.nets.autograd import Gru, gru
 from gait.nets.build import network_of
 from gait.nets.cost import folded_multiply_adds, multiply_adds, parameters, self_attention_multiply_adds
 from gait.nets.gait import GaitNet
 from gait.nets.nmn import NmnNet
 from gait.nets.parts import parts_of
-from gait.nets.recurrent import Gru, gru
-from gait.nets.shapes import shapes_of
 from gait.reference.network import NumpyNetwork
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -23,8 +23,7 @@ from gait.nets.base import Outputs
 from gait.nets.build import weights_of
 from gait.train import loop
 from gait.train.config import TrainConfig, config_of, read_config, write_config
-from gait.train.data import DataSet, noisy
-from gait.train.episodes import Episode, normaliser
+from gait.train.data import DataSet, Episode, noisy, normaliser
 from gait.train.losses import loss_of, mean_absolute, negative_log_likelihood
 from gait.train.rollouts import Rollouts, rollout
 from gait.train.validate import evaluate_model, predict, score_of

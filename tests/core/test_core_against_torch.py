@@ -13,11 +13,11 @@ from net_samples import random_inputs, random_model
 from gait.binding import aligned_bytes
 from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture
+from gait.nets.autograd import attend
 from gait.nets.build import network_of
 from gait.nets.gait import GaitNet
 from gait.nets.model import WEIGHTS
 from gait.nets.parts import parts_of
-from gait.nets.pooling import attend
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 VARIANTS: list[dict[str, Any]] = [

@@ -30,8 +30,7 @@ from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_r
 from gait.reference.contact_aided import ReferenceContactAided
 from gait.reference.contacts import ground_force
 from gait.reference.filter import BaseState, ReferenceFilter, base_state
-from gait.reference.leg_fusion import VelocityMeasurement, fuse_legs
-from gait.reference.leg_inputs import PER_LEG, SHARED, LegFeatures, LegGeometry
+from gait.reference.leg_velocity import PER_LEG, SHARED, LegFeatures, LegGeometry, VelocityMeasurement, fuse_legs
 from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.reference.velocity_aided import LegsVelocity, NetworkVelocity, ReferenceVelocityAided
 from gait.samples import SAMPLE

@@ -13,7 +13,7 @@ from gait.nets import Model
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.build import network_of, weights_of
 from gait.nets.legs import LegsNet
-from gait.reference.leg_inputs import PER_LEG, SHARED
+from gait.reference.leg_velocity import PER_LEG, SHARED
 from gait.reference.network import NumpyLegs, NumpyNetwork
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from gait.arrays import Array
 from gait.nets.architecture import Architecture
-from gait.nets.recurrent import Gru, affine
+from gait.nets.autograd import Gru, affine
 
 
-class State(NamedTuple):
+class RecurrentState(NamedTuple):
     """What a network carries from one step to the next."""
 
     hidden: Tensor
@@ -24,9 +24,9 @@ class State(NamedTuple):
     known: Tensor
     """Which of them there are (B, Nt - 1): at the start of a log there are none."""
 
-    def detach(self) -> State:
+    def detach(self) -> RecurrentState:
         """The same numbers without their gradient: where truncated back-propagation cuts."""
-        return State(self.hidden.detach(), self.history.detach(), self.known)
+        return RecurrentState(self.hidden.detach(), self.history.detach(), self.known)
 
 
 class Outputs(NamedTuple):
@@ -36,7 +36,7 @@ class Outputs(NamedTuple):
     """Body velocity (B, T, 3), m/s."""
     log_std: Tensor | None
     """Logarithm of its standard deviation (B, T, 3); None if it was not asked for."""
-    state: State
+    state: RecurrentState
     contact: Tensor | None = None
     """Logits of the contact of each foot (B, T, L), for networks that predict it."""
 
@@ -67,9 +67,9 @@ class VelocityNet(nn.Module, ABC):
         self.register_buffer("mean", torch.from_numpy(np.asarray(mean, dtype=np.float32).copy()))
         self.register_buffer("std", torch.from_numpy(np.asarray(std, dtype=np.float32).copy()))
 
-    def start(self, batch: int) -> State:
+    def start(self, batch: int) -> RecurrentState:
         """The state before the first step of a log: nothing remembered, nothing seen."""
-        return State(
+        return RecurrentState(
             hidden=torch.zeros(self._grus, self.architecture.hidden, batch),
             history=torch.zeros(batch, self._past, self.architecture.num_features),
             known=torch.zeros(batch, self._past, dtype=torch.bool),
@@ -77,7 +77,7 @@ class VelocityNet(nn.Module, ABC):
 
     @abstractmethod
     def run(
-        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
+        self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None, uncertain: bool = True
     ) -> Outputs:
         """Go through a sequence, in the form that is quick to train.
 
@@ -88,7 +88,7 @@ class VelocityNet(nn.Module, ABC):
             uncertain: whether log-std is wanted; leaving it out saves time.
         """
 
-    def forward(self, inputs: Tensor, state: State | None = None) -> tuple[Tensor, Tensor, State]:
+    def forward(self, inputs: Tensor, state: RecurrentState | None = None) -> tuple[Tensor, Tensor, RecurrentState]:
         """Velocity (B, T, 3), log-std (B, T, 3) and the state after features (B, T, F)."""
         outputs = self.run(inputs, state)
         assert outputs.log_std is not None

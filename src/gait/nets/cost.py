@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 
 from gait.errors import GaitError
-from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture, NmnArchitecture
-from gait.nets.shapes import NORMALISER, shapes_of
+from gait.nets.architecture import (
+    NORMALISER,
+    Architecture,
+    AttentionArchitecture,
+    LegsArchitecture,
+    NmnArchitecture,
+    shapes_of,
+)
 
 
 def multiply_adds(architecture: Architecture) -> int:

@@ -19,11 +19,9 @@ import torch
 from torch import Tensor, nn, unflatten
 
 from gait.arrays import Array
-from gait.nets.architecture import AttentionArchitecture
-from gait.nets.base import Head, Outputs, State, VelocityNet
-from gait.nets.pooling import HIDDEN, attend, pool
-from gait.nets.recurrent import affine, gru
-from gait.nets.shapes import OUTPUTS
+from gait.nets.architecture import OUTPUTS, AttentionArchitecture
+from gait.nets.autograd import HIDDEN, affine, attend, gru, pool
+from gait.nets.base import Head, Outputs, RecurrentState, VelocityNet
 
 
 class GaitNet(VelocityNet):
@@ -48,7 +46,7 @@ class GaitNet(VelocityNet):
         self.log_std = Head(inputs, a.hidden, a.mlp, OUTPUTS)
         self._pick = torch.tensor(a.pooled_columns)  # (C, R)
 
-    def plain(self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None) -> Outputs:
+    def plain(self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None) -> Outputs:
         """The forward pass as the paper draws it; see `run` for the arguments."""
         a = self.architecture
         state = self.start(len(inputs)) if state is None else state
@@ -81,7 +79,7 @@ class GaitNet(VelocityNet):
         )
 
     def run(
-        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
+        self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None, uncertain: bool = True
     ) -> Outputs:
         """The folded forward pass: the same numbers as `plain` at an eighth of the cost."""
         state = self.start(len(inputs)) if state is None else state
@@ -100,21 +98,21 @@ class GaitNet(VelocityNet):
         last = hidden[-1] if uncertain else torch.cat([hidden[-1], state.hidden[1:]])
         return Outputs(velocity, log_std, self._next(last, samples, known))
 
-    def attention(self, inputs: Tensor, state: State | None = None) -> Tensor:
+    def attention(self, inputs: Tensor, state: RecurrentState | None = None) -> Tensor:
         """Where each latent and head looks: weights (B, T, M, H, Nt, C), slots oldest first."""
         a = self.architecture
         state = self.start(len(inputs)) if state is None else state
         scores, slots = self._scores(*self._with_history(inputs, state))
         return unflatten(attend(scores, slots, None), 2, (a.latents, a.heads))
 
-    def _with_history(self, inputs: Tensor, state: State) -> tuple[Tensor, Tensor]:
+    def _with_history(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         """Normalised samples (B, Nt - 1 + T, F) with those before, and which of them exist (B, Nt - 1 + T)."""
         samples = torch.cat([state.history, self.normalise(inputs)], 1)
         return samples, torch.cat([state.known, state.known.new_ones(inputs.shape[:2])], 1)
 
-    def _next(self, hidden: Tensor, samples: Tensor, known: Tensor) -> State:
+    def _next(self, hidden: Tensor, samples: Tensor, known: Tensor) -> RecurrentState:
         first = samples.shape[1] - self._past
-        return State(hidden, samples[:, first:], known[:, first:])
+        return RecurrentState(hidden, samples[:, first:], known[:, first:])
 
     def _layer(self, name: str) -> nn.Linear:
         return cast("nn.Linear", self.embed[name])

@@ -16,9 +16,8 @@ import numpy as np
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError, os_errors
 from gait.io.atomic import atomic_path
-from gait.nets.architecture import Architecture, LegsArchitecture, architecture_of
+from gait.nets.architecture import NORMALISER, Architecture, LegsArchitecture, architecture_of, shapes_of
 from gait.nets.features import features, physical_features
-from gait.nets.shapes import NORMALISER, shapes_of
 
 if TYPE_CHECKING:
     from gait.log.log import Log
@@ -49,7 +48,7 @@ class Model:
 
     architecture: Architecture
     weights: Mapping[str, AnyArray]
-    """Every array of the network by name, float32; `gait.nets.shapes` lists them."""
+    """Every array of the network by name, float32; `gait.nets.architecture` lists them."""
     robot: str
     """Name of the robot it was trained for."""
     leg_names: tuple[str, ...]

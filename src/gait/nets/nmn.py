@@ -5,10 +5,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from gait.arrays import Array
-from gait.nets.architecture import NmnArchitecture
-from gait.nets.base import Mlp, Outputs, State, VelocityNet
-from gait.nets.recurrent import Gru, affine, gru
-from gait.nets.shapes import OUTPUTS
+from gait.nets.architecture import OUTPUTS, NmnArchitecture
+from gait.nets.autograd import Gru, affine, gru
+from gait.nets.base import Mlp, Outputs, RecurrentState, VelocityNet
 
 
 class NmnNet(VelocityNet):
@@ -25,7 +24,7 @@ class NmnNet(VelocityNet):
         self.contact = Mlp(a.hidden, a.mlp, a.legs)
 
     def run(
-        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
+        self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None, uncertain: bool = True
     ) -> Outputs:
         """Go through a sequence; `keep` has no meaning here."""
         state = self.start(len(inputs)) if state is None else state
@@ -40,7 +39,7 @@ class NmnNet(VelocityNet):
             contact=self.contact.by_column(x).permute(2, 0, 1),
         )
 
-    def plain(self, inputs: Tensor, state: State | None = None) -> Outputs:
+    def plain(self, inputs: Tensor, state: RecurrentState | None = None) -> Outputs:
         """The same with torch's own GRU."""
         state = self.start(len(inputs)) if state is None else state
         x, hidden = self.gru(self.normalise(inputs), state.hidden.transpose(1, 2).contiguous())

@@ -26,10 +26,9 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
+from gait.nets.architecture import OUTPUTS, AttentionArchitecture, LegsArchitecture
 from gait.nets.features import REACH, SHARED
 from gait.nets.model import Model
-from gait.nets.shapes import OUTPUTS
 
 _OUTPUTS = ("velocity", "log_std")
 Weights = dict[str, Array]

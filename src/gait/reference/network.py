@@ -12,7 +12,7 @@ from gait.arrays import Array, BoolArray
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
 from gait.nets.model import Model
 from gait.nets.parts import Parts, leg_parts, parts_of
-from gait.reference.leg_inputs import PER_LEG, SHARED, VELOCITY
+from gait.reference.leg_velocity import PER_LEG, SHARED, VELOCITY
 
 HIDDEN = -1e30
 """Score of a token that must not be seen."""

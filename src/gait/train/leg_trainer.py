@@ -9,8 +9,8 @@ from torch import Tensor, unflatten
 from gait.nets.features import PER_LEG, SHARED, VELOCITY, flipped
 from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
-from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood
 from gait.train.loop import Trainer
+from gait.train.losses import carried_likelihood, carry, leg_likelihood
 from gait.train.validate import NetworkScore, score_of
 
 SPARSE, DENSE = 5, 2

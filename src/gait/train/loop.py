@@ -16,15 +16,14 @@ from gait.errors import GaitError
 from gait.io import open_log
 from gait.io.run_folder import commit
 from gait.nets.architecture import architecture_of
-from gait.nets.base import State, VelocityNet
+from gait.nets.base import RecurrentState, VelocityNet
 from gait.nets.build import build, network_of, weights_of
 from gait.nets.gait import GaitNet
 from gait.nets.model import Model, load_model
 from gait.robot import Robot
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
-from gait.train.data import MASK, DataSet, SequenceSource, generator
-from gait.train.episodes import normaliser, read_collection
+from gait.train.data import MASK, DataSet, SequenceSource, generator, normaliser, read_collection
 from gait.train.losses import loss_of
 from gait.train.recorder import Recorder
 from gait.train.validate import NetworkScore, score
@@ -87,7 +86,7 @@ class Trainer:
         uncertain = number >= config.l1_iterations
         features, velocity, contact = map(torch.from_numpy, self.source.batch(number))
         keep = self._keep(number)
-        state: State | None = None
+        state: RecurrentState | None = None
         losses, norms = [], []
         for first in range(0, config.steps, config.truncate):
             piece = slice(first, min(first + config.truncate, config.steps))

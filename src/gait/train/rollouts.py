@@ -14,8 +14,7 @@ from gait.sim.plan import CollectConfig
 from gait.sim.sensors import SAMPLE_DT
 from gait.sim.workers import prepare_worker
 from gait.train.config import TrainConfig
-from gait.train.data import SequenceSource, noisy_episodes, stacked
-from gait.train.episodes import Episode, Subject, episode_of
+from gait.train.data import Episode, SequenceSource, Subject, episode_of, noisy_episodes, stacked
 
 AHEAD = 2
 """Iterations that are simulated in advance."""
