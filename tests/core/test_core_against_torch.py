@@ -91,7 +91,10 @@ def test_steps_equal_the_torch_network(variant: dict[str, Any]) -> None:
 def test_steps_of_shipped_models_equal_the_torch_network(path: Any) -> None:
     model = load_model(path)
     rng = np.random.default_rng(0)
-    inputs = (model.mean + model.std * rng.normal(size=(400, model.mean.size)).cumsum(0) / 20.0).astype(np.float32)
+    inputs = (
+        model.weights["mean"]
+        + model.weights["std"] * rng.normal(size=(400, model.weights["mean"].size)).cumsum(0) / 20.0
+    ).astype(np.float32)
     for name, seen in masks(model, len(inputs)).items():
         truth = torch_outputs(model, inputs, seen)
         assert np.abs(outputs_of(model, inputs, seen) - truth).max() < 1e-5, name

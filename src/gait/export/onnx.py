@@ -23,7 +23,7 @@ from gait._version import __version__
 from gait.arrays import AnyArray, Array
 from gait.errors import need_extra
 from gait.io.atomic import atomic_path
-from gait.nets.architecture import JOINTS, OUTPUTS, AttentionArchitecture, LegsArchitecture
+from gait.nets.architecture import HIDDEN, JOINTS, OUTPUTS, AttentionArchitecture, LegsArchitecture
 from gait.nets.features import PER_LEG, SHARED, VELOCITY
 from gait.nets.model import VERSION, Model
 from gait.nets.parts import LegParts, Parts, leg_parts, parts_of
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 OPSET, IR_VERSION = 17, 8
 """Old enough for ONNX Runtime 1.13 and later."""
-HIDDEN, NOTHING = -1e30, -1e29
-"""Scores of what may not be seen, and of the row that stands in if there is nothing else."""
+NOTHING = -1e29
+"""Score of the row that stands in if there is nothing else."""
 NO_INFORMATION = 1e-30
 """Of all legs together if none is seen."""
 Constant = AnyArray | list[float] | list[int] | list[bool]
@@ -108,22 +108,15 @@ def onnx_model(model: Model) -> ModelProto:
         ir_version=IR_VERSION,
         doc_string=f"One step of {a.kind} for {model.robot} at {model.rate:g} Hz; a state of zeros starts a log.",
     )
-    onnx.helper.set_model_props(proto, metadata_of(model))
+    # Lists and tables are JSON.
+    header = {
+        name: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for name, value in model.header.items()
+    }
+    about = {"gait": "model", "version": str(VERSION), "gait_version": __version__}
+    onnx.helper.set_model_props(proto, about | header)
     onnx.checker.check_model(proto, full_check=True)
     return proto
-
-
-def metadata_of(model: Model) -> dict[str, str]:
-    """What a model file says about its network, as texts: lists and tables are JSON."""
-    return {
-        "gait": "model",
-        "version": str(VERSION),
-        "gait_version": __version__,
-        **{
-            name: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-            for name, value in model.header.items()
-        },
-    }
 
 
 def _sequence_graph(graph: Graph, model: Model) -> None:

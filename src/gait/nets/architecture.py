@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from gait.errors import GaitError
@@ -15,6 +15,8 @@ JOINTS = 3
 """Joints of a leg."""
 OUTPUTS = 3
 """Axes of velocity and of log-std."""
+HIDDEN = -1e30
+"""Score of what must not be seen. Finite, so that a window with nothing to see pools evenly instead of giving nan."""
 NORMALISER = ("mean", "std")
 """Arrays that are measured on the data, not learned."""
 Shapes = dict[str, tuple[int, ...]]
@@ -76,7 +78,8 @@ class Architecture:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Fields of a Log that the network reads."""
-        return ("gyro", "accel", "q", "dq", "q_des") if self.targets else ("gyro", "accel", "q", "dq")
+        target = "tau" if self.kind == "gait-legs" else "q_des"
+        return ("gyro", "accel", "q", "dq", *([target] if self.targets else []))
 
     def columns(self, feature: str, leg: int | None = None) -> tuple[int, ...]:
         """Where a feature stands in the feature vector; of one leg only if `leg` is given."""
@@ -86,10 +89,6 @@ class Architecture:
         start = 6 + self.joint_features.index(feature) * JOINTS * self.legs
         first, count = (0, self.legs) if leg is None else (leg, 1)
         return tuple(range(start + JOINTS * first, start + JOINTS * (first + count)))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, as a model file keeps them."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -185,8 +184,8 @@ class LegsArchitecture(Architecture):
 
     @property
     def joint_features(self) -> tuple[str, ...]:
-        """Of legs, not of joints: see `leg_columns`."""
-        return ()
+        """Three numbers each, as of joints; but leg by leg in the feature vector. The network reads `leg_columns`."""
+        return ("position", "velocity", "force", "foot_accel")
 
     @property
     def leg_columns(self) -> tuple[int, ...]:
@@ -197,16 +196,6 @@ class LegsArchitecture(Architecture):
     def token(self) -> int:
         """Numbers of a leg in one frame: six that all legs share, and its own."""
         return 6 + len(self.leg_columns)
-
-    @property
-    def num_features(self) -> int:
-        """Numbers in the feature vector of a step."""
-        return 6 + 12 * self.legs
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Fields of a Log that the network reads."""
-        return ("gyro", "accel", "q", "dq", "tau") if self.targets else ("gyro", "accel", "q", "dq")
 
     @property
     def lags(self) -> tuple[int, ...]:

@@ -24,10 +24,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gait.nets.architecture import HIDDEN
+
 SMALL = 8192
 """Up to this many weights it is quicker to keep the gradient of every step and add them at the end."""
-HIDDEN = -1e30
-"""Score of what must not be seen. Finite, so that a window with nothing to see pools evenly instead of giving nan."""
 
 
 class Gru(nn.GRU):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -40,11 +40,6 @@ class Outputs(NamedTuple):
     contact: Tensor | None = None
     """Logits of the contact of each foot (B, T, L), for networks that predict it."""
 
-    def without(self, steps: int) -> Outputs:
-        """The same without the first steps."""
-        later: dict[str, Any] = {name: x[:, steps:] for name, x in self._asdict().items() if isinstance(x, Tensor)}
-        return self._replace(**later)
-
 
 class VelocityNet(nn.Module, ABC):
     """A network from features (B, T, F), as a Log gives them, to body velocity and log-std."""
@@ -75,7 +70,6 @@ class VelocityNet(nn.Module, ABC):
             known=torch.zeros(batch, self._past, dtype=torch.bool),
         )
 
-    @abstractmethod
     def run(
         self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None, uncertain: bool = True
     ) -> Outputs:
@@ -87,6 +81,11 @@ class VelocityNet(nn.Module, ABC):
             keep: tokens the encoder may look at in each step (B, T, Nt, C), slots oldest first; None means all.
             uncertain: whether log-std is wanted; leaving it out saves time.
         """
+        return self._run(inputs, self.start(len(inputs)) if state is None else state, keep, uncertain)
+
+    @abstractmethod
+    def _run(self, inputs: Tensor, state: RecurrentState, keep: Tensor | None, uncertain: bool) -> Outputs:
+        """`run` from a state."""
 
     def forward(self, inputs: Tensor, state: RecurrentState | None = None) -> tuple[Tensor, Tensor, RecurrentState]:
         """Velocity (B, T, 3), log-std (B, T, 3) and the state after features (B, T, F)."""

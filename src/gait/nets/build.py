@@ -45,7 +45,7 @@ def weights_of(net: VelocityNet) -> dict[str, AnyArray]:
 
 def network_of(model: Model) -> VelocityNet:
     """The network that a model file holds."""
-    net = build(model.architecture, model.mean, model.std)
+    net = build(model.architecture, model.weights["mean"], model.weights["std"])
     weights = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in model.weights.items()}
     try:
         net.load_state_dict(weights)

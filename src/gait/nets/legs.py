@@ -87,11 +87,8 @@ class LegsNet(VelocityNet):
         foot_accel = own[:, :, 0, :, FOOT_ACCEL : FOOT_ACCEL + 3]
         return LegOutputs(velocity, self.bounded(y[..., :OUTPUTS]), foot_accel, attention)
 
-    def run(
-        self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None, uncertain: bool = True
-    ) -> Outputs:
+    def _run(self, inputs: Tensor, state: RecurrentState, keep: Tensor | None, uncertain: bool) -> Outputs:
         """All legs together: their velocities weighted by their information. `keep` has no meaning here."""
-        state = self.start(len(inputs)) if state is None else state
         velocity, log_std, _, _ = self.legs(inputs, state)
         information = torch.exp(-2.0 * log_std)
         total = information.sum(2)

@@ -23,11 +23,8 @@ class NmnNet(VelocityNet):
         self.log_std = Mlp(a.hidden, a.mlp, OUTPUTS)
         self.contact = Mlp(a.hidden, a.mlp, a.legs)
 
-    def run(
-        self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None, uncertain: bool = True
-    ) -> Outputs:
+    def _run(self, inputs: Tensor, state: RecurrentState, keep: Tensor | None, uncertain: bool) -> Outputs:
         """Go through a sequence; `keep` has no meaning here."""
-        state = self.start(len(inputs)) if state is None else state
         columns = self.normalise(inputs).permute(1, 2, 0).contiguous()  # (T, F, B)
         gates = affine(self.gru.weight_ih_l0, self.gru.bias_ih_l0, columns)
         hidden = gru(gates[:, None], state.hidden, [self.gru])  # (T, 1, H, B)

@@ -26,16 +26,13 @@ class PackedStruct(ctypes.Structure):
 
     def __init__(self, sizes: dict[str, float], arrays: dict[str, AnyArray]) -> None:
         super().__init__(**sizes)
-        self._arrays: dict[str, AnyArray] = {}
+        self.arrays: dict[str, AnyArray] = {}
+        """The array behind each pointer, flat."""
         pointers: dict[str, Any] = dict(self._fields_)  # type: ignore[arg-type]
         for name, array in arrays.items():
             kind = np.float32 if pointers[name] is floats_pointer else np.int32
-            self._arrays[name] = aligned(np.ascontiguousarray(array, dtype=kind).ravel())
-            setattr(self, name, self._arrays[name].ctypes.data_as(pointers[name]))
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """The array behind each pointer, flat."""
-        return self._arrays
+            self.arrays[name] = aligned(np.ascontiguousarray(array, dtype=kind).ravel())
+            setattr(self, name, self.arrays[name].ctypes.data_as(pointers[name]))
 
 
 def _fields(sizes: str, ints: str, floats: str) -> list[tuple[str, Any]]:

@@ -18,14 +18,13 @@ import numpy as np
 
 from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
+from gait.nets.features import PER_LEG, SHARED
 from gait.parameters import LEG_INSTANT, Options
 from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_velocity, joint_torques, per_leg
 from gait.reference.contacts import ground_force, rolling_velocity
 from gait.reference.filter import VEL, ReferenceFilter
 from gait.robot import Robot
 
-SHARED, PER_LEG = 6, 12
-"""Numbers that all legs share (angular rate, specific force), and those of each leg, three by three."""
 POSITION, VELOCITY, FORCE, FOOT_ACCELERATION = (slice(i, i + 3) for i in range(0, 12, 3))
 """Among those of a leg. No network reads the foot acceleration J ddq: it tells how much an unknown latency matters."""
 SMOOTHING = 0.004
@@ -50,8 +49,7 @@ class LegGeometry:
 
     def feet_b(self, features: Array) -> Array:
         """Foot positions (L, 3), m, of features (6 + 12 L,)."""
-        feet: Array = self.hips_b + self.length * features[SHARED:].reshape(-1, PER_LEG)[:, POSITION]
-        return feet
+        return self.hips_b + self.length * features[SHARED:].reshape(-1, PER_LEG)[:, POSITION]
 
 
 class LegFeatures:
@@ -187,8 +185,7 @@ def fuse_legs(
 
 def leg_variances(log_std: Array, foot_accel: Array, options: Options) -> Array:
     """Variances (L, 3): the network's, inflated, plus what an unknown latency adds while the foot accelerates."""
-    variances: Array = (options.leg_inflation * np.exp(log_std)) ** 2
-    return variances + (options.joint_delay_std / LEG_INSTANT * foot_accel) ** 2
+    return (options.leg_inflation * np.exp(log_std)) ** 2 + (options.joint_delay_std / LEG_INSTANT * foot_accel) ** 2
 
 
 def yaw_bias(feet_b: Array, residual: Array, weight: Array) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +188,3 @@ def _convert(name: str, value: Any, kind: Any, where: str) -> Any:
         return value
     word = "a list of names" if isinstance(kind, types.GenericAlias) else kind.__name__
     raise GaitError(f"{where}: {name} must be {word}, got {value!r}")
-
-
-FIELDS = tuple(field.name for field in fields(TrainConfig))
-"""Names of all values."""

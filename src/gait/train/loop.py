@@ -49,12 +49,12 @@ class TrainingProgress:
 class Trainer:
     """A training that can be stopped after any iteration."""
 
-    def __init__(self, config: TrainConfig, source: SequenceSource, legs: int) -> None:
+    def __init__(self, config: TrainConfig, source: SequenceSource) -> None:
         """Make a network with fresh weights for the data of a source."""
         # One core: with more, sums are split differently and the last bits would depend on the machine.
         torch.set_num_threads(1)
         self.config, self.source = config, source
-        architecture = architecture_of({**config.architecture, "legs": legs})
+        architecture = architecture_of({**config.architecture, "legs": len(source.subject.leg_names)})
         self.net: VelocityNet
         if config.init:
             first = load_model(config.init)
@@ -96,9 +96,8 @@ class Trainer:
             skip = max(config.burn_in - first, 0)
             if skip >= piece.stop - piece.start:
                 continue
-            counted = outputs.without(skip)
             rows = slice(first + skip, piece.stop)
-            loss = loss_of(counted, velocity[:, rows], contact[:, rows], config.contact_weight)
+            loss = loss_of(outputs, velocity[:, rows], contact[:, rows], config.contact_weight)
             norms.append(self._update(loss, number))
             losses.append(float(loss.detach()))
         return {"loss": float(np.mean(losses)), "gradient": float(np.mean(norms))}
@@ -166,15 +165,15 @@ def learning_rate(config: TrainConfig, number: int) -> float:
     return config.learning_rate * (config.iterations - number) / max(config.iterations - config.warmup, 1)
 
 
-def open_source(config: TrainConfig, workers: int = 1) -> tuple[SequenceSource, int]:
-    """The sequences a configuration asks for, and the number of legs."""
+def open_source(config: TrainConfig, workers: int = 1) -> SequenceSource:
+    """The sequences a configuration asks for."""
     if config.fresh:
         from gait.train.rollouts import Rollouts
 
         legs = Robot.load(config.robot).num_legs
-        return Rollouts(config, architecture_of({**config.architecture, "legs": legs}), workers), legs
+        return Rollouts(config, architecture_of({**config.architecture, "legs": legs}), workers)
     legs = len(open_log(read_collection(config.data[0])[0][0]).leg_names)
-    return DataSet(config, architecture_of({**config.architecture, "legs": legs})), legs
+    return DataSet(config, architecture_of({**config.architecture, "legs": legs}))
 
 
 def train(
@@ -199,12 +198,11 @@ def train(
         The model, as it was written to `model.safetensors`.
     """
     out = Path(out)
-    source, legs = open_source(config, workers)
+    source = open_source(config, workers)
     try:
-        trainer = trainer_of(config)(config, source, legs)
+        trainer = trainer_of(config)(config, source)
         if resume:
-            restored = load_checkpoint(out / CHECKPOINT, config, trainer.net, trainer.optimiser)
-            trainer.history, trainer.commit = restored
+            load_checkpoint(out / CHECKPOINT, trainer)
         else:
             write_config(config, out / CONFIG)
         with closing(Recorder(out, trainer.history)) as recorder:
@@ -224,13 +222,9 @@ def _loop(
     config, history = trainer.config, trainer.history
     saved = time.monotonic()
     progress = TrainingProgress(len(history), config.iterations, np.nan, np.nan, np.nan, np.nan)
-
-    def save() -> None:
-        save_checkpoint(checkpoint, config, trainer.net, trainer.optimiser, history, trainer.commit)
-
     if not history:
         # Whatever stops a run, it can be resumed.
-        save()
+        save_checkpoint(checkpoint, trainer)
     while len(history) < config.iterations:
         started = time.perf_counter()
         row = trainer.iterate()
@@ -241,11 +235,11 @@ def _loop(
         recorder.add(row)
         progress = replace(progress, iteration=len(history), loss=row["loss"], samples_per_second=rate)
         if time.monotonic() - saved >= checkpoint_seconds:
-            save()
+            save_checkpoint(checkpoint, trainer)
             saved = time.monotonic()
         if on_progress is not None:
             on_progress(progress)
-    save()
+    save_checkpoint(checkpoint, trainer)
 
 
 def _finish(trainer: Trainer, out: Path, recorder: Recorder) -> Model:

@@ -48,11 +48,15 @@ def negative_log_likelihood(residual: Tensor, log_std: Tensor) -> Tensor:
 
 
 def loss_of(outputs: Outputs, velocity: Tensor, contact: Tensor, contact_weight: float) -> Tensor:
-    """The loss of a piece of sequences: L1 where the network gave no log-std, else the likelihood; contacts if any."""
-    residual = velocity - outputs.velocity
-    loss = mean_absolute(residual) if outputs.log_std is None else negative_log_likelihood(residual, outputs.log_std)
+    """The loss of a piece of sequences: L1 where the network gave no log-std, else the likelihood; contacts if any.
+
+    Ground truth may be of the last steps alone: those before do not count.
+    """
+    last = slice(-velocity.shape[1], None)
+    residual, log_std = velocity - outputs.velocity[:, last], outputs.log_std
+    loss = mean_absolute(residual) if log_std is None else negative_log_likelihood(residual, log_std[:, last])
     if outputs.contact is not None and contact_weight > 0.0:
-        loss = loss + contact_weight * binary_cross_entropy_with_logits(outputs.contact, contact)
+        loss = loss + contact_weight * binary_cross_entropy_with_logits(outputs.contact[:, last], contact)
     return loss
 
 
