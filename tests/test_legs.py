@@ -154,7 +154,7 @@ def test_a_sequence_in_pieces_gives_the_same() -> None:
         state = outputs.state
         pieces.append(outputs.velocity)
     assert torch.allclose(torch.cat(pieces, 1), whole.velocity, atol=1e-5)
-    sparse = net.legs(inputs, None, every=5, first=2)
+    sparse = net.legs(inputs, steps=slice(2, None, 5))
     assert torch.allclose(sparse.log_std, net.legs(inputs).log_std[:, 2::5], atol=1e-5)
 
 

@@ -13,7 +13,6 @@ from net_samples import random_inputs, random_model
 from gait.binding import aligned_bytes
 from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture
-from gait.nets.autograd import attend
 from gait.nets.build import network_of
 from gait.nets.gait import GaitNet
 from gait.nets.model import WEIGHTS
@@ -136,8 +135,8 @@ def test_attention_is_that_of_the_torch_network(variant: dict[str, Any]) -> None
     for seen in masks(model, 12).values():
         network.reset()
         with torch.no_grad():
-            scores, slots = net._scores(*net._with_history(torch.from_numpy(inputs)[None], net.start(1)))
-            truth = attend(scores, slots, keep_of(seen, a.history))[0].mean(1).numpy()  # (T, Nt, C)
+            weights = net.attention(torch.from_numpy(inputs)[None], keep_of(seen, a.history))
+            truth = weights[0].flatten(1, 2).mean(1).numpy()  # (T, Nt, C)
         for i, x in enumerate(inputs):
             network.step(x, seen[i])
             ours = network.attention()

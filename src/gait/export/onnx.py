@@ -122,7 +122,10 @@ def onnx_model(model: Model) -> ModelProto:
 def _sequence_graph(graph: Graph, model: Model) -> None:
     """From a sample to velocity and log-std, for the networks with GRUs."""
     a, p = model.architecture, parts_of(model)
-    features = _features(graph, model)
+    joints = JOINTS * a.legs
+    features = [graph.input("gyro", 3), graph.input("accel", 3), graph.input("q", joints), graph.input("dq", joints)]
+    if a.targets:
+        features.append(graph.node("Sub", graph.input("q_des", joints), "q"))
     if isinstance(a, AttentionArchitecture):
         vector = _attention(graph, p, a, features)
         p = p._replace(gate_weight=_gates_of_rows(p, a))
@@ -137,15 +140,6 @@ def save_onnx(model: Model, path: str | Path) -> ModelProto:
     with atomic_path(path) as temporary:
         temporary.write_bytes(proto.SerializeToString(deterministic=True))
     return proto
-
-
-def _features(graph: Graph, model: Model) -> list[str]:
-    """The inputs of a sample, in the order of the feature vector."""
-    joints = JOINTS * model.architecture.legs
-    names = [graph.input("gyro", 3), graph.input("accel", 3), graph.input("q", joints), graph.input("dq", joints)]
-    if model.architecture.targets:
-        names.append(graph.node("Sub", graph.input("q_des", joints), "q"))
-    return names
 
 
 def _attention(graph: Graph, p: Parts, a: AttentionArchitecture, features: list[str]) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gait.nets.architecture import HIDDEN
 
@@ -30,25 +30,13 @@ SMALL = 8192
 """Up to this many weights it is quicker to keep the gradient of every step and add them at the end."""
 
 
-class Gru(nn.GRU):
-    """torch's GRU of one layer, batch first; its weights have types."""
-
-    weight_ih_l0: Tensor
-    weight_hh_l0: Tensor
-    bias_ih_l0: Tensor
-    bias_hh_l0: Tensor
-
-    def __init__(self, inputs: int, hidden: int) -> None:
-        super().__init__(inputs, hidden, batch_first=True)
-
-
-def gru(gates: Tensor, hidden: Tensor, modules: Sequence[Gru]) -> Tensor:
+def gru(gates: Tensor, hidden: Tensor, modules: Sequence[Any]) -> Tensor:
     """Run G GRUs side by side.
 
     Args:
         gates: what the inputs add to the gates, `weight_ih x + bias_ih`, (T, G, 3 H, B).
         hidden: state before the first step (G, H, B).
-        modules: where the weights are; G of them, one layer each.
+        modules: `torch.nn.GRU` of one layer that hold the weights; G of them.
 
     Returns:
         The states after each step (T, G, H, B).

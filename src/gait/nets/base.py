@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gait.arrays import Array
 from gait.nets.architecture import Architecture
-from gait.nets.autograd import Gru, affine
+from gait.nets.autograd import affine
 
 
 class RecurrentState(NamedTuple):
@@ -127,5 +127,5 @@ class Head(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, mlp: int, outputs: int) -> None:
         super().__init__()
-        self.gru = Gru(inputs, hidden)
+        self.gru: Any = nn.GRU(inputs, hidden, batch_first=True)
         self.mlp = Mlp(hidden, mlp, outputs)

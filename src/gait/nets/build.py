@@ -12,7 +12,6 @@ from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
 from gait.nets.architecture import Architecture
 from gait.nets.base import VelocityNet
-from gait.nets.flat import FlatNet
 from gait.nets.gait import GaitNet
 from gait.nets.legs import LegsNet
 from gait.nets.model import Model
@@ -20,7 +19,7 @@ from gait.nets.nmn import NmnNet
 
 _NETS: dict[str, Callable[[Any, Array, Array], VelocityNet]] = {
     "gait": GaitNet,
-    "gait-flat": FlatNet,
+    "gait-flat": GaitNet,
     "nmn": NmnNet,
     "gait-legs": LegsNet,
 }

@@ -1,5 +1,8 @@
 """`gait`: attention over inertial and leg tokens, then a recurrent head each for velocity and log-std.
 
+`gait-flat`, the paper's "w/o IL token", is the same code with other tokens (`AttentionArchitecture.tokens`): one for
+each kind of measurement, legs mixed. So a difference in a result is the tokens'.
+
 The network has two forms that give the same numbers. `plain` reads like the paper. `run` is the fold: queries are
 constants and embeddings are linear, so nothing non-linear stands before the softmax, and
 
@@ -97,13 +100,12 @@ class GaitNet(VelocityNet):
         last = hidden[-1] if uncertain else torch.cat([hidden[-1], state.hidden[1:]])
         return Outputs(velocity, log_std, self._next(last, samples, known))
 
-    def attention(self, inputs: Tensor, state: RecurrentState | None = None) -> Tensor:
-        """Where each latent and head looks: weights (B, T, M, H, Nt, C), slots oldest first."""
+    def attention(self, inputs: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Where each latent and head looks from the start of a log: weights (B, T, M, H, Nt, C), slots oldest first."""
         a = self.architecture
-        state = self.start(len(inputs)) if state is None else state
-        samples, known = self._with_history(inputs, state)
+        samples, known = self._with_history(inputs, self.start(len(inputs)))
         scores, slots = self._scores(self._values(samples), known, self._fold()[0])
-        return unflatten(attend(scores, slots, None), 2, (a.latents, a.heads))
+        return unflatten(attend(scores, slots, keep), 2, (a.latents, a.heads))
 
     def _with_history(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         """Normalised samples (B, Nt - 1 + T, F) with those before, and which of them exist (B, Nt - 1 + T)."""

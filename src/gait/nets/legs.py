@@ -17,6 +17,8 @@ from gait.nets.architecture import OUTPUTS, LegsArchitecture
 from gait.nets.base import Outputs, RecurrentState, VelocityNet
 from gait.nets.features import FOOT_ACCEL, PER_LEG, REACH, SHARED, VELOCITY
 
+ALL = slice(None)
+
 
 class LegOutputs(NamedTuple):
     """What the network says about each leg in each step."""
@@ -49,22 +51,17 @@ class LegsNet(VelocityNet):
         self.output = nn.Linear(a.mlp, 2 * OUTPUTS if a.correction else OUTPUTS)
 
     def legs(
-        self,
-        inputs: Tensor,
-        state: RecurrentState | None = None,
-        every: int = 1,
-        first: int = 0,
-        used: Tensor | None = None,
+        self, inputs: Tensor, state: RecurrentState | None = None, steps: slice = ALL, used: Tensor | None = None
     ) -> LegOutputs:
-        """Velocity and log-std of each leg after features (B, T, F), in every `every`-th step from `first` on.
+        """Velocity and log-std of each leg after features (B, T, F), in some of the steps.
 
         Legs that are not `used` (B, L), at least one of a robot, are not looked at.
         """
         a = self.architecture
         state = self.start(len(inputs)) if state is None else state
         row = _row(inputs, state)
-        steps = torch.arange(first, inputs.shape[1], every) + a.lags[-1]
-        window = row[:, steps[:, None] - torch.tensor(a.lags)]  # (B, T, frames, F)
+        rows = torch.arange(inputs.shape[1])[steps] + a.lags[-1]
+        window = row[:, rows[:, None] - torch.tensor(a.lags)]  # (B, T, frames, F)
         own = unflatten(window[..., SHARED:], -1, (a.legs, PER_LEG))  # (B, T, frames, L, 12)
         shared = window[..., None, :SHARED].expand(*own.shape[:-1], SHARED)
         tokens = torch.cat([shared, own[..., list(a.leg_columns)]], -1)

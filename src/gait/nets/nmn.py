@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import Any
+
+from torch import Tensor, nn
 
 from gait.arrays import Array
 from gait.nets.architecture import OUTPUTS, NmnArchitecture
-from gait.nets.autograd import Gru, affine, gru
+from gait.nets.autograd import affine, gru
 from gait.nets.base import Mlp, Outputs, RecurrentState, VelocityNet
 
 
@@ -18,7 +20,7 @@ class NmnNet(VelocityNet):
     def __init__(self, architecture: NmnArchitecture, mean: Array, std: Array) -> None:
         super().__init__(architecture, mean, std, grus=1)
         a = architecture
-        self.gru = Gru(a.num_features, a.hidden)
+        self.gru: Any = nn.GRU(a.num_features, a.hidden, batch_first=True)
         self.velocity = Mlp(a.hidden, a.mlp, OUTPUTS)
         self.log_std = Mlp(a.hidden, a.mlp, OUTPUTS)
         self.contact = Mlp(a.hidden, a.mlp, a.legs)

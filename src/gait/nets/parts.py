@@ -66,7 +66,9 @@ def parts_of(model: Model) -> Parts:
     w = {name: np.asarray(array, dtype=np.float64) for name, array in model.weights.items()}
     a = model.architecture
     if isinstance(a, AttentionArchitecture):
-        return _attention_parts(w, a)
+        score, encode, weight, offset = fold(w, a, _embeds(w, a), np)
+        p = _recurrent_parts(w, [f"{name}.gru" for name in _OUTPUTS], [f"{name}.mlp" for name in _OUTPUTS])
+        return p._replace(gate_weight=weight, gate_bias=p.gate_bias + offset, score=score, encode=encode)
     p = _recurrent_parts(w, ["gru"], list(_OUTPUTS))
     weight = p.gate_weight / w["std"]
     return p._replace(gate_weight=weight, gate_bias=p.gate_bias - weight @ w["mean"])
@@ -117,12 +119,6 @@ def fold(w: Mapping[str, Any], a: AttentionArchitecture, embeds: Any, xp: Module
     encoder = weight[:, :, : a.latents * a.width]
     gate_weight = xp.concatenate([encoder, raw.reshape(*weight.shape[:2], 6)], 2)
     return (embeds @ question.T).T, encode, gate_weight, offset
-
-
-def _attention_parts(w: Weights, a: AttentionArchitecture) -> Parts:
-    score, encode, gate_weight, offset = fold(w, a, _embeds(w, a), np)
-    p = _recurrent_parts(w, [f"{name}.gru" for name in _OUTPUTS], [f"{name}.mlp" for name in _OUTPUTS])
-    return p._replace(gate_weight=gate_weight, gate_bias=p.gate_bias + offset, score=score, encode=encode)
 
 
 def _embeds(w: Weights, a: AttentionArchitecture) -> Array:

@@ -60,27 +60,25 @@ class Subject(NamedTuple):
         return Subject(log.robot, log.leg_names, log.joint_names, float(round(log.rate, 3)))
 
 
-def episode_of(log: Log, architecture: Architecture) -> Episode:
-    """The part of a Log that training uses."""
-    return _episode(log, features(log, architecture), log.vel_b)
-
-
-def leg_episode_of(path: Path, log: Log, architecture: LegsArchitecture, faults: np.random.Generator | None) -> Episode:
-    """The same with the features of legs.
+def episode_of(
+    log: Log, architecture: Architecture, path: Path | None = None, faults: np.random.Generator | None = None
+) -> Episode:
+    """The part of a Log that training uses; for `gait-legs`, with faults of its sensors and a file beside its robot's.
 
     The velocity is that of the time to which the filter assigns the joint readings: a delay beyond that is an error, as
     in use.
     """
-    robot = robot_of_episode(path, log)
-    log = log.reorder(robot)
     velocity = log.vel_b
-    if faults is not None:
-        log, robot, _ = with_faults(log, robot, faults)
-        velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
-    return _episode(log, physical_features(log, architecture, robot), velocity)
-
-
-def _episode(log: Log, values: Array, velocity: Array) -> Episode:
+    if isinstance(architecture, LegsArchitecture):
+        assert path is not None
+        robot = robot_of_episode(path, log)
+        log = log.reorder(robot)
+        if faults is not None:
+            log, robot, _ = with_faults(log, robot, faults)
+            velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
+        values = physical_features(log, architecture, robot)
+    else:
+        values = features(log, architecture)
     contact = np.zeros((len(log), len(log.leg_names))) if log.contact is None else log.contact
     return Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32))
 
@@ -114,14 +112,11 @@ def read_episodes(
         log = open_log(path)
         subject = Subject.of(log)
         first = first or subject
-        if isinstance(architecture, LegsArchitecture):
-            if (len(subject.leg_names), round(subject.rate)) != (len(first.leg_names), round(first.rate)):
-                raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
-            episodes.append(leg_episode_of(path, log, architecture, rng))
-        elif subject != first:
+        if not isinstance(architecture, LegsArchitecture) and subject != first:
             raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
-        else:
-            episodes.append(episode_of(log, architecture))
+        if (len(subject.leg_names), round(subject.rate)) != (len(first.leg_names), round(first.rate)):
+            raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
+        episodes.append(episode_of(log, architecture, path, rng))
     assert first is not None
     return episodes, first
 

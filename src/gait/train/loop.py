@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,15 +89,14 @@ class Trainer:
         state: RecurrentState | None = None
         losses, norms = [], []
         for first in range(0, config.steps, config.truncate):
-            piece = slice(first, min(first + config.truncate, config.steps))
-            seen = None if keep is None else keep[:, piece]
-            outputs = self.net.run(features[:, piece], state, seen, uncertain)
+            end = first + config.truncate
+            seen = None if keep is None else keep[:, first:end]
+            outputs = self.net.run(features[:, first:end], state, seen, uncertain)
             state = outputs.state.detach()
-            skip = max(config.burn_in - first, 0)
-            if skip >= piece.stop - piece.start:
+            counted = slice(max(first, config.burn_in), end)
+            if counted.start >= end:
                 continue
-            rows = slice(first + skip, piece.stop)
-            loss = loss_of(outputs, velocity[:, rows], contact[:, rows], config.contact_weight)
+            loss = loss_of(outputs, velocity[:, counted], contact[:, counted], config.contact_weight)
             norms.append(self._update(loss, number))
             losses.append(float(loss.detach()))
         return {"loss": float(np.mean(losses)), "gradient": float(np.mean(norms))}
@@ -206,19 +205,16 @@ def train(
         else:
             write_config(config, out / CONFIG)
         with closing(Recorder(out, trainer.history)) as recorder:
-            _loop(trainer, out / CHECKPOINT, recorder, checkpoint_seconds, on_progress)
+            for progress in _iterate(trainer, recorder, out / CHECKPOINT, checkpoint_seconds):
+                if on_progress is not None:
+                    on_progress(progress)
             return _finish(trainer, out, recorder)
     finally:
         source.close()
 
 
-def _loop(
-    trainer: Trainer,
-    checkpoint: Path,
-    recorder: Recorder,
-    checkpoint_seconds: float,
-    on_progress: Callable[[TrainingProgress], None] | None,
-) -> None:
+def _iterate(trainer: Trainer, recorder: Recorder, checkpoint: Path, seconds: float) -> Iterator[TrainingProgress]:
+    """All iterations that are left, with a checkpoint every so many seconds."""
     config, history = trainer.config, trainer.history
     saved = time.monotonic()
     progress = TrainingProgress(len(history), config.iterations, np.nan, np.nan, np.nan, np.nan)
@@ -234,11 +230,10 @@ def _loop(
             progress = replace(progress, rmse=result.norm, within=result.within[0])
         recorder.add(row)
         progress = replace(progress, iteration=len(history), loss=row["loss"], samples_per_second=rate)
-        if time.monotonic() - saved >= checkpoint_seconds:
+        if time.monotonic() - saved >= seconds:
             save_checkpoint(checkpoint, trainer)
             saved = time.monotonic()
-        if on_progress is not None:
-            on_progress(progress)
+        yield progress
     save_checkpoint(checkpoint, trainer)
 
 
