@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -27,12 +27,8 @@ def save_checkpoint(path: Path, trainer: Trainer) -> None:
         if state := trainer.optimiser.state.get(parameter):
             tensors |= {f"{moment}.{name}": state[moment] for moment in _MOMENTS}
             updates[name] = float(state["step"])
-    header = {
-        "config": trainer.config.as_dict(),
-        "updates": updates,
-        "history": trainer.history,
-        "commit": trainer.commit,
-    }
+    header: dict[str, Any] = {"history": trainer.history, "commit": trainer.commit}
+    header |= {"config": trainer.config.as_dict(), "updates": updates}
     write_arrays(path, "checkpoint", {name: tensor.numpy() for name, tensor in tensors.items()}, header)
 
 
