@@ -6,7 +6,7 @@ import numpy as np
 
 from gait import Log, Robot, lie
 from gait.robot import kinematics
-from gait.robot.dynamics import leg_torque
+from gait.robot.kinematics import leg_torque
 
 RATE, FINE = 500, 2  # samples per second, integration steps per sample
 UP = np.array([0.0, 0.0, 1.0])

@@ -32,8 +32,8 @@ from gait.train import checkpoint, loop
 from gait.train.config import TrainConfig
 from gait.train.data import DataSet
 from gait.train.faults import FaultRanges, delayed, with_faults
-from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood, variances
 from gait.train.leg_trainer import legs_apart, legs_in_use, mirrored
+from gait.train.losses import carried_likelihood, carry, leg_likelihood, variances
 
 GO1 = Robot.load("go1")
 GENTLE: dict[str, Any] = {
@@ -154,7 +154,7 @@ def test_a_sequence_in_pieces_gives_the_same() -> None:
         state = outputs.state
         pieces.append(outputs.velocity)
     assert torch.allclose(torch.cat(pieces, 1), whole.velocity, atol=1e-5)
-    sparse = net.legs(inputs, None, every=5, first=2)
+    sparse = net.legs(inputs, steps=slice(2, None, 5))
     assert torch.allclose(sparse.log_std, net.legs(inputs).log_std[:, 2::5], atol=1e-5)
 
 
@@ -278,15 +278,13 @@ def test_it_trains_resumes_and_is_written(collection: Path, tmp_path: Path) -> N
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     whole = loop.train(config, tmp_path / "a")
-    source, legs = loop.open_source(config)
-    trainer = loop.trainer_of(config)(config, source, legs)
+    source = loop.open_source(config)
+    trainer = loop.trainer_of(config)(config, source)
     for _ in range(4):
         trainer.iterate()
         if len(trainer.history) == 3:
             trainer.validate()
-    checkpoint.save_checkpoint(
-        tmp_path / "b/checkpoint.safetensors", config, trainer.net, trainer.optimiser, trainer.history, "abc"
-    )
+    checkpoint.save_checkpoint(tmp_path / "b/checkpoint.safetensors", trainer)
     resumed = loop.train(config, tmp_path / "b", resume=True)
     assert all((whole.weights[name] == resumed.weights[name]).all() for name in whole.weights)
     model = load_model(tmp_path / "a/model.safetensors")
@@ -297,8 +295,8 @@ def test_it_trains_resumes_and_is_written(collection: Path, tmp_path: Path) -> N
 def test_it_learns_which_legs_to_believe(collection: Path) -> None:
     settings = {**GENTLE, "iterations": 120, "l1_iterations": 90, "warmup": 5, "learning_rate": 3e-3, "sequences": 8}
     config = TrainConfig(**{**settings, "steps": 120, "faults": False}, data=(str(collection),))
-    source, legs = loop.open_source(config)
-    trainer = loop.trainer_of(config)(config, source, legs)
+    source = loop.open_source(config)
+    trainer = loop.trainer_of(config)(config, source)
     losses = [trainer.iterate()["loss"] for _ in range(120)]
     assert np.mean(losses[80:90]) < np.mean(losses[:5]) - 1.0
     assert isinstance(source, DataSet) and isinstance(trainer.net, LegsNet)
@@ -311,7 +309,7 @@ def test_it_learns_which_legs_to_believe(collection: Path) -> None:
 
 def test_episodes_can_be_capped_and_fresh_rollouts_are_refused(collection: Path) -> None:
     config = TrainConfig(**GENTLE, data=(str(collection),), episodes=3)
-    source, _ = loop.open_source(config)
+    source = loop.open_source(config)
     assert len(source.training) + len(source.validation) == 3
     with pytest.raises(GaitError, match="data set"):
         TrainConfig(network="gait-legs", fresh=True)

@@ -12,13 +12,13 @@ from net_samples import random_inputs, random_model, random_net
 
 from gait.errors import GaitError
 from gait.nets import architecture_of
+from gait.nets.architecture import shapes_of
+from gait.nets.autograd import gru
 from gait.nets.build import network_of
 from gait.nets.cost import folded_multiply_adds, multiply_adds, parameters, self_attention_multiply_adds
 from gait.nets.gait import GaitNet
 from gait.nets.nmn import NmnNet
 from gait.nets.parts import parts_of
-from gait.nets.recurrent import Gru, gru
-from gait.nets.shapes import shapes_of
 from gait.reference.network import NumpyNetwork
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -143,7 +143,7 @@ def test_nmn_is_torchs_own_gru() -> None:
 
 def test_the_gru_passes_gradcheck() -> None:
     torch.manual_seed(0)
-    modules = [Gru(5, 4).double() for _ in range(2)]
+    modules = [torch.nn.GRU(5, 4, batch_first=True).double() for _ in range(2)]
     gates = torch.randn(6, 2, 12, 3, dtype=torch.float64, requires_grad=True)
     hidden = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
     weights = [p for module in modules for p in (module.weight_hh_l0, module.bias_hh_l0)]

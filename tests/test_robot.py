@@ -10,7 +10,7 @@ import yaml
 
 from gait import GaitError, Robot
 from gait.robot import kinematics, robot_names
-from gait.robot.dynamics import leg_torque
+from gait.robot.kinematics import leg_torque
 
 SHARE = Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix/share/example-robot-data/robots"
 

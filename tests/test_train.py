@@ -23,8 +23,7 @@ from gait.nets.base import Outputs
 from gait.nets.build import weights_of
 from gait.train import loop
 from gait.train.config import TrainConfig, config_of, read_config, write_config
-from gait.train.data import DataSet, noisy
-from gait.train.episodes import Episode, normaliser
+from gait.train.data import DataSet, Episode, noisy, normaliser
 from gait.train.losses import loss_of, mean_absolute, negative_log_likelihood
 from gait.train.rollouts import Rollouts, rollout
 from gait.train.validate import evaluate_model, predict, score_of
@@ -95,8 +94,8 @@ def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
 def test_it_learns(network: str, collection: Path) -> None:
     settings = {"iterations": 40, "l1_iterations": 30, "sequences": 8, "steps": 50, "learning_rate": 3e-3, "warmup": 5}
     config = tiny(collection, network=network, contact_weight=0.0, **settings)
-    source, legs = loop.open_source(config)
-    trainer = loop.Trainer(config, source, legs)
+    source = loop.open_source(config)
+    trainer = loop.Trainer(config, source)
     losses = np.array([trainer.iterate()["loss"] for _ in range(40)])
     assert losses[25:30].mean() < 0.75 * losses[:3].mean()
     # The second stage starts with a standard deviation that is a guess, and then learns it.
@@ -114,7 +113,7 @@ def test_a_run_leaves_its_files(collection: Path, tmp_path: Path, capsys: pytest
     rows = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows["iterations"] == 6 and rows["validation_velocity_rmse"] > 0.0
     names = sorted(path.name.split(".")[0] for path in (tmp_path / "run").iterdir())
-    assert names == ["checkpoint", "config", "curves", "events", "model"]
+    assert names == ["checkpoint", "config", "curves", "curves", "events", "model"]
     assert config_of(read_config(tmp_path / "run/config.yaml"), "") == tiny(collection, seed=3)
     assert load_model(tmp_path / "run/model.safetensors").training["seed"] == 3
     assert (tmp_path / "run/curves.png").read_bytes().startswith(b"\x89PNG")
@@ -128,13 +127,13 @@ def test_a_training_can_go_on_from_a_model(collection: Path, tmp_path: Path) -> 
     config = tiny(collection)
     first = run(config, tmp_path / "first")
     model = str(tmp_path / "first/model.safetensors")
-    source, legs = loop.open_source(config)
-    began = weights_of(loop.Trainer(replace(config, init=model), source, legs).net)
+    source = loop.open_source(config)
+    began = weights_of(loop.Trainer(replace(config, init=model), source).net)
     assert same(began, first)
     after = run(replace(config, init=model), tmp_path / "second")
     assert not same(after, first) and np.array_equal(after["mean"], first["mean"])
     with pytest.raises(GaitError, match="is not the network that is to be trained"):
-        loop.Trainer(replace(config, init=model, targets=False), source, legs)
+        loop.Trainer(replace(config, init=model, targets=False), source)
 
 
 def test_the_same_seed_gives_the_same_weights(collection: Path, tmp_path: Path) -> None:
@@ -151,8 +150,7 @@ from gait.train.config import config_of, read_config
 folder = Path(sys.argv[1])
 keep = loop.save_checkpoint
 # A checkpoint after iteration 4 only, as if two minutes had passed then; the work of the fifth is lost.
-loop.save_checkpoint = lambda path, config, net, optimiser, history, commit: (
-    keep(path, config, net, optimiser, history, commit) if len(history) == 4 else None)
+loop.save_checkpoint = lambda path, trainer: keep(path, trainer) if len(trainer.history) == 4 else None
 def die(progress):
     if progress.iteration == 5:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -280,8 +278,8 @@ def test_folders_get_equal_shares(collection: Path, tmp_path: Path) -> None:
 
 def test_the_mask_hides_a_fifth(collection: Path) -> None:
     config = tiny(collection, steps=200, sequences=8)
-    source, legs = loop.open_source(config)
-    trainer = loop.Trainer(config, source, legs)
+    source = loop.open_source(config)
+    trainer = loop.Trainer(config, source)
     keep = trainer._keep(0)
     assert keep is not None and keep.shape == (8, 200, 7, 6)
     assert keep.float().mean().item() == pytest.approx(0.8, abs=0.01)
@@ -292,9 +290,9 @@ def test_burn_in_steps_do_not_count(collection: Path) -> None:
     weights = []
     for wrong in (0.0, 5.0):
         config = tiny(collection, burn_in=30, steps=50, truncate=20)
-        source, legs = loop.open_source(config)
+        source = loop.open_source(config)
         assert isinstance(source, DataSet)
-        trainer, batch = loop.Trainer(config, source, legs), source.batch(0)
+        trainer, batch = loop.Trainer(config, source), source.batch(0)
         batch.velocity[:, :30] += wrong
         source.batch = lambda iteration, batch=batch: batch  # type: ignore[method-assign, misc]
         trainer.iterate()
@@ -363,7 +361,7 @@ def test_fresh_rollouts_train_and_do_not_depend_on_the_workers(tmp_path: Path) -
         assert (batch.features[1, :, 6:18] == here.q[:50].astype(np.float32)).all()
         assert (batch.velocity[1] == here.vel_b[:50].astype(np.float32)).all()
         assert source.subject.rate == 500.0
-        trainer = loop.Trainer(config, source, 4)
+        trainer = loop.Trainer(config, source)
         trainer.iterate()
         trainer.iterate()
         trainer.validate()
@@ -374,13 +372,13 @@ def test_fresh_rollouts_train_and_do_not_depend_on_the_workers(tmp_path: Path) -
 
 def test_a_dead_leg_is_hidden_throughout_its_sequences(collection: Path) -> None:
     config = replace(tiny(collection), sequences=40, dead_leg=0.5)
-    source, legs = loop.open_source(config)
-    keep = loop.Trainer(config, source, legs)._keep(0)
+    source = loop.open_source(config)
+    keep = loop.Trainer(config, source)._keep(0)
     assert keep is not None
     dead = (~keep).flatten(1, 2).all(1)  # (B, C)
     assert not dead[:, :2].any() and dead.sum(1).max() == 1 and 8 <= dead.any(1).sum() <= 32
     assert dead[:, 2:].any(0).all()
-    keep = loop.Trainer(replace(config, dead_leg=0.0), source, legs)._keep(0)
+    keep = loop.Trainer(replace(config, dead_leg=0.0), source)._keep(0)
     assert keep is not None and keep.flatten(1, 2).any(1).all()
 
 

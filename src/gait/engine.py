@@ -136,7 +136,7 @@ class Engine:
         copy.network = copy.spare_network = copy.leg_network = None
         digest = hashlib.sha256(bytes(copy))
         for network in self.networks:
-            for name, array in sorted(network.arrays().items()):
+            for name, array in sorted(network.arrays.items()):
                 digest.update(name.encode() + array.tobytes())
         return digest.digest()
 

@@ -17,7 +17,6 @@ from gait.nets.build import network_of
 from gait.nets.gait import GaitNet
 from gait.nets.model import WEIGHTS
 from gait.nets.parts import parts_of
-from gait.nets.pooling import attend
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 VARIANTS: list[dict[str, Any]] = [
@@ -91,7 +90,10 @@ def test_steps_equal_the_torch_network(variant: dict[str, Any]) -> None:
 def test_steps_of_shipped_models_equal_the_torch_network(path: Any) -> None:
     model = load_model(path)
     rng = np.random.default_rng(0)
-    inputs = (model.mean + model.std * rng.normal(size=(400, model.mean.size)).cumsum(0) / 20.0).astype(np.float32)
+    inputs = (
+        model.weights["mean"]
+        + model.weights["std"] * rng.normal(size=(400, model.weights["mean"].size)).cumsum(0) / 20.0
+    ).astype(np.float32)
     for name, seen in masks(model, len(inputs)).items():
         truth = torch_outputs(model, inputs, seen)
         assert np.abs(outputs_of(model, inputs, seen) - truth).max() < 1e-5, name
@@ -133,8 +135,8 @@ def test_attention_is_that_of_the_torch_network(variant: dict[str, Any]) -> None
     for seen in masks(model, 12).values():
         network.reset()
         with torch.no_grad():
-            scores, slots = net._scores(*net._with_history(torch.from_numpy(inputs)[None], net.start(1)))
-            truth = attend(scores, slots, keep_of(seen, a.history))[0].mean(1).numpy()  # (T, Nt, C)
+            weights = net.attention(torch.from_numpy(inputs)[None], keep_of(seen, a.history))
+            truth = weights[0].flatten(1, 2).mean(1).numpy()  # (T, Nt, C)
         for i, x in enumerate(inputs):
             network.step(x, seen[i])
             ours = network.attention()

@@ -112,12 +112,12 @@ def test_steps_of_shipped_models_equal_the_reference(core: Any, name: str) -> No
     inputs = rng.normal(size=(200, a.num_features)).cumsum(0) / 20.0
     if isinstance(a, LegsArchitecture):
         # What all legs share, then the numbers of a leg that are read; the others may be anything.
-        inputs[:, :6] = model.mean[:6] + model.std[:6] * inputs[:, :6]
+        inputs[:, :6] = model.weights["mean"][:6] + model.weights["std"][:6] * inputs[:, :6]
         own = inputs[:, 6:].reshape(200, a.legs, -1)
-        own[..., a.leg_columns] = model.mean[6:] + model.std[6:] * own[..., a.leg_columns]
+        own[..., a.leg_columns] = model.weights["mean"][6:] + model.weights["std"][6:] * own[..., a.leg_columns]
         hold_legs_against_reference(core, model, inputs)
     else:
-        hold_against_reference(core, model, (model.mean + model.std * inputs).astype(np.float32))
+        hold_against_reference(core, model, (model.weights["mean"] + model.weights["std"] * inputs).astype(np.float32))
 
 
 def legs_model(**values: Any) -> Model:
@@ -235,7 +235,7 @@ def test_extreme_inputs_give_finite_outputs(core: Any, kind: str, size: float) -
 def test_every_pointer_of_a_packed_network_has_its_array() -> None:
     for packed in (pack(random_model()), pack_legs(legs_model())):
         pointers = [name for name, kind in packed._fields_ if hasattr(kind, "contents")]
-        assert set(packed.arrays()) == set(pointers)
-        for name, array in packed.arrays().items():
+        assert set(packed.arrays) == set(pointers)
+        for name, array in packed.arrays.items():
             address = ctypes.cast(getattr(packed, name), ctypes.c_void_p).value
             assert address == array.ctypes.data and address is not None and address % 64 == 0

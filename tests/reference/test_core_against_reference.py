@@ -25,13 +25,13 @@ from gait.invariant_ekf import InvariantEKF
 from gait.lie import rotation_from_quat, so3_exp
 from gait.log.sample import Sample
 from gait.nets import Model
+from gait.nets.features import PER_LEG, SHARED
 from gait.parameters import BASELINES, LEGS_NOISE, ContactAided, Options, Prior, ProcessNoise
 from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_rate, joint_torques
 from gait.reference.contact_aided import ReferenceContactAided
 from gait.reference.contacts import ground_force
 from gait.reference.filter import BaseState, ReferenceFilter, base_state
-from gait.reference.leg_fusion import VelocityMeasurement, fuse_legs
-from gait.reference.leg_inputs import PER_LEG, SHARED, LegFeatures, LegGeometry
+from gait.reference.leg_velocity import LegFeatures, LegGeometry, VelocityMeasurement, fuse_legs
 from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.reference.velocity_aided import LegsVelocity, NetworkVelocity, ReferenceVelocityAided
 from gait.samples import SAMPLE

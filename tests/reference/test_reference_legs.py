@@ -9,11 +9,22 @@ from synthetic import walking_log
 
 from gait import Log, Robot
 from gait.lie import rotation_from_quat, so3_exp
-from gait.parameters import LEGS_NOISE, Options
+from gait.parameters import LEG_INSTANT, LEGS_NOISE, Options
 from gait.reference.chain import chains_of, foot_jacobian, foot_position, joint_torques
 from gait.reference.filter import ReferenceFilter
-from gait.reference.leg_fusion import INSTANT, fuse_legs, leg_variances, predicted_motion, yaw_bias
-from gait.reference.leg_inputs import FOOT_ACCELERATION, FORCE, PER_LEG, SHARED, VELOCITY, LegFeatures, LegGeometry
+from gait.reference.leg_velocity import (
+    FOOT_ACCELERATION,
+    FORCE,
+    PER_LEG,
+    SHARED,
+    VELOCITY,
+    LegFeatures,
+    LegGeometry,
+    fuse_legs,
+    leg_variances,
+    predicted_motion,
+    yaw_bias,
+)
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +164,7 @@ def test_variance_of_a_leg_grows_with_its_nis() -> None:
     log_std, one = np.full((4, 3), np.log(0.1)), np.eye(4, dtype=bool)
     r = (options.leg_inflation * 0.1) ** 2
     # Three standard deviations off on every axis: NIS 9 against a gate of 4.
-    off = agrees + 3.0 * np.sqrt(var_b + INSTANT**2 * r)
+    off = agrees + 3.0 * np.sqrt(var_b + LEG_INSTANT**2 * r)
     for velocity, factor in ((agrees, 1.0), (off, 9.0 / 4.0)):
         m = fuse_legs(ekf, gyro, accel, features, velocity, log_std, one[1], geometry)
         np.testing.assert_allclose(m.var_b, r * factor)

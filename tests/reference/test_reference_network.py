@@ -12,8 +12,8 @@ from net_samples import random_inputs, random_model, random_net
 from gait.nets import Model
 from gait.nets.architecture import AttentionArchitecture
 from gait.nets.build import network_of, weights_of
+from gait.nets.features import PER_LEG, SHARED
 from gait.nets.legs import LegsNet
-from gait.reference.leg_inputs import PER_LEG, SHARED
 from gait.reference.network import NumpyLegs, NumpyNetwork
 
 pytestmark = pytest.mark.usefixtures("one_thread")

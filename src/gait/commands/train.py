@@ -14,7 +14,7 @@ import tyro
 from gait.commands import Common, Outcome, count_bar, out_folder, quote
 from gait.errors import GaitError, need_extra
 from gait.rows import Row
-from gait.train.config import FIELDS, TrainConfig, config_of, read_config
+from gait.train.config import TrainConfig, config_of, read_config
 
 if TYPE_CHECKING:
     from gait.train.loop import TrainingProgress
@@ -87,7 +87,7 @@ def run(options: Any) -> Outcome:
 
 def _resolve(options: Any) -> tuple[TrainConfig, Path]:
     """The configuration and the folder of the run."""
-    given = {name: value for name in FIELDS if (value := getattr(options, name)) is not None}
+    given = {name: value for name in TrainConfig.__dataclass_fields__ if (value := getattr(options, name)) is not None}
     if options.resume is not None:
         if given or options.config is not None or options.out is not None:
             raise GaitError("--resume goes on with the settings of the run: leave out all others")

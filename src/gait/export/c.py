@@ -9,7 +9,6 @@ import ctypes
 import re
 from collections.abc import Iterator, Mapping
 from ctypes import Structure
-from itertools import pairwise
 from pathlib import Path
 from string import Template
 from textwrap import indent
@@ -24,6 +23,7 @@ from gait.engine import Engine, engines_of
 from gait.errors import GaitError
 from gait.io.atomic import atomic_path
 from gait.methods import METHODS, is_python
+from gait.nets.architecture import JOINTS
 from gait.nets.model import Model, load_model
 from gait.robot import Robot
 
@@ -116,7 +116,8 @@ def c_files(method: str | Path | Model, name: str, robot: Robot | None = None) -
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         raise GaitError(f"'{name}' cannot name a C file: use letters, digits, '_', '-' and '.'")
     engine, title, trained = _engine(method, robot)
-    by_leg = _joint_names(engine)
+    joints = list(map(_plain, engine.robot.joint_names))
+    by_leg = [joints[i : i + JOINTS] for i in range(0, len(joints), JOINTS)]
     identifier = re.sub(r"\W", "_", name).removeprefix("gait_")
     symbol = f"gait_{identifier}_config"
     names = ",\n".join("    " + ", ".join(f'"{joint}"' for joint in leg) for leg in by_leg)
@@ -174,12 +175,6 @@ def _engine(method: str | Path | Model, robot: Robot | None) -> tuple[Engine, st
     return engine, name, trained
 
 
-def _joint_names(engine: Engine) -> list[list[str]]:
-    """Names of the joints, by leg."""
-    starts = engine.config.robot.leg_start[: engine.robot.num_legs + 1]
-    return [list(map(_plain, engine.robot.joint_names[i:j])) for i, j in pairwise(starts)]
-
-
 def _sizes(engine: Engine) -> dict[str, str | int]:
     """Numbers that the header defines before anything else."""
     config, robot = engine.config, engine.robot
@@ -223,8 +218,8 @@ def _constants(engine: Engine) -> Iterator[str]:
     kind = "gait_leg_network" if engine.by_leg else "gait_network"
     yield _ALIGNED
     for i, network in enumerate(engine.networks):
-        places = {name: f"network_{i}_{name}" for name in network.arrays()}
-        for name, array in network.arrays().items():
+        places = {name: f"network_{i}_{name}" for name in network.arrays}
+        for name, array in network.arrays.items():
             c_type = "float" if array.dtype == np.float32 else "int32_t"
             yield f"static const {c_type} {places[name]}[] GAIT_ALIGNED = {{\n{_rows(array)}}};\n"
         yield f"static const {kind} network_{i} = {_initialiser(network, places)};\n\n"

@@ -1,8 +1,8 @@
 """The networks: from IMU and joint samples to body velocity and its standard deviation.
 
 `architecture`, `cost`, `model`, `parts` and `pack` need numpy and safetensors alone: they describe a network, count its
-cost, keep it in a file and prepare it for running. `gait`, `flat`, `nmn` and `legs` are the networks themselves, in
-torch, for training.
+cost, keep it in a file and prepare it for running. `gait`, `nmn` and `legs` are the networks themselves, in torch,
+for training.
 """
 
 from __future__ import annotations

@@ -1,15 +1,25 @@
-"""What a network is made of, in numbers: enough to build it, to count its cost and to read its file."""
+"""What a network is made of, in numbers: enough to build it, to count its cost and to read its file.
+
+`shapes_of` gives name and shape of every array: what a model file must hold.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from gait.errors import GaitError
 
 JOINTS = 3
 """Joints of a leg."""
+OUTPUTS = 3
+"""Axes of velocity and of log-std."""
+HIDDEN = -1e30
+"""Score of what must not be seen. Finite, so that a window with nothing to see pools evenly instead of giving nan."""
+NORMALISER = ("mean", "std")
+"""Arrays that are measured on the data, not learned."""
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,8 @@ class Architecture:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Fields of a Log that the network reads."""
-        return ("gyro", "accel", "q", "dq", "q_des") if self.targets else ("gyro", "accel", "q", "dq")
+        target = "tau" if self.kind == "gait-legs" else "q_des"
+        return ("gyro", "accel", "q", "dq", *([target] if self.targets else []))
 
     def columns(self, feature: str, leg: int | None = None) -> tuple[int, ...]:
         """Where a feature stands in the feature vector; of one leg only if `leg` is given."""
@@ -78,10 +89,6 @@ class Architecture:
         start = 6 + self.joint_features.index(feature) * JOINTS * self.legs
         first, count = (0, self.legs) if leg is None else (leg, 1)
         return tuple(range(start + JOINTS * first, start + JOINTS * (first + count)))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, as a model file keeps them."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -177,8 +184,8 @@ class LegsArchitecture(Architecture):
 
     @property
     def joint_features(self) -> tuple[str, ...]:
-        """Of legs, not of joints: see `leg_columns`."""
-        return ()
+        """Three numbers each, as of joints; but leg by leg in the feature vector. The network reads `leg_columns`."""
+        return ("position", "velocity", "force", "foot_accel")
 
     @property
     def leg_columns(self) -> tuple[int, ...]:
@@ -189,16 +196,6 @@ class LegsArchitecture(Architecture):
     def token(self) -> int:
         """Numbers of a leg in one frame: six that all legs share, and its own."""
         return 6 + len(self.leg_columns)
-
-    @property
-    def num_features(self) -> int:
-        """Numbers in the feature vector of a step."""
-        return 6 + 12 * self.legs
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Fields of a Log that the network reads."""
-        return ("gyro", "accel", "q", "dq", "tau") if self.targets else ("gyro", "accel", "q", "dq")
 
     @property
     def lags(self) -> tuple[int, ...]:
@@ -235,3 +232,54 @@ def architecture_of(values: Mapping[str, Any]) -> Architecture:
         if name not in known:
             raise GaitError(f"network {kind} has no '{name}': it has {', '.join(known)}")
     return _CLASSES[kind](**values)
+
+
+def shapes_of(architecture: Architecture) -> Shapes:
+    """The arrays of a network by name."""
+    a = architecture
+    if isinstance(a, LegsArchitecture):
+        return _legs(a)
+    shapes: Shapes = dict.fromkeys(NORMALISER, (a.num_features,))
+    if not isinstance(a, AttentionArchitecture):
+        shapes |= _gru("gru", a.num_features, a.hidden)
+        for name, outputs in (("velocity", OUTPUTS), ("log_std", OUTPUTS), ("contact", a.legs)):
+            shapes |= _mlp(name, a.hidden, a.mlp, outputs)
+        return shapes
+    for name, count in a.embeddings.items():
+        shapes |= _linear(f"embed.{name}", count, a.width)
+    shapes |= {
+        "token_position": (len(a.tokens), a.width),
+        "slot_position": (a.history, a.width),
+        "latents": (a.latents, a.width),
+        **{f"{name}.weight": (a.attention_width, a.width) for name in ("query", "key", "value")},
+        **_linear("out", a.attention_width, a.width),
+    }
+    for name in ("velocity", "log_std"):
+        shapes |= _gru(f"{name}.gru", (a.latents + 2) * a.width, a.hidden)
+        shapes |= _mlp(f"{name}.mlp", a.hidden, a.mlp, OUTPUTS)
+    return shapes
+
+
+def _legs(a: LegsArchitecture) -> Shapes:
+    shapes: Shapes = dict.fromkeys(NORMALISER, (a.token,))
+    shapes |= _linear("frames", a.frames * a.token, a.hidden) | _linear("hidden", a.hidden, a.hidden)
+    if a.attention_width:
+        for name in ("query", "key", "value"):
+            shapes |= _linear(name, a.hidden, a.attention_width)
+    shapes |= _linear("mix", a.hidden + a.attention_width, a.mlp)
+    return shapes | _linear("output", a.mlp, 2 * OUTPUTS if a.correction else OUTPUTS)
+
+
+def _linear(name: str, inputs: int, outputs: int) -> Shapes:
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+
+
+def _gru(name: str, inputs: int, hidden: int) -> Shapes:
+    shapes: Shapes = {}
+    for part, count in (("ih", inputs), ("hh", hidden)):
+        shapes |= {f"{name}.weight_{part}_l0": (3 * hidden, count), f"{name}.bias_{part}_l0": (3 * hidden,)}
+    return shapes
+
+
+def _mlp(name: str, inputs: int, width: int, outputs: int) -> Shapes:
+    return _linear(f"{name}.hidden", inputs, width) | _linear(f"{name}.output", width, outputs)

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from gait.arrays import Array
 from gait.nets.architecture import Architecture
-from gait.nets.recurrent import Gru, affine
+from gait.nets.autograd import affine
 
 
-class State(NamedTuple):
+class RecurrentState(NamedTuple):
     """What a network carries from one step to the next."""
 
     hidden: Tensor
@@ -24,9 +24,9 @@ class State(NamedTuple):
     known: Tensor
     """Which of them there are (B, Nt - 1): at the start of a log there are none."""
 
-    def detach(self) -> State:
+    def detach(self) -> RecurrentState:
         """The same numbers without their gradient: where truncated back-propagation cuts."""
-        return State(self.hidden.detach(), self.history.detach(), self.known)
+        return RecurrentState(self.hidden.detach(), self.history.detach(), self.known)
 
 
 class Outputs(NamedTuple):
@@ -36,14 +36,9 @@ class Outputs(NamedTuple):
     """Body velocity (B, T, 3), m/s."""
     log_std: Tensor | None
     """Logarithm of its standard deviation (B, T, 3); None if it was not asked for."""
-    state: State
+    state: RecurrentState
     contact: Tensor | None = None
     """Logits of the contact of each foot (B, T, L), for networks that predict it."""
-
-    def without(self, steps: int) -> Outputs:
-        """The same without the first steps."""
-        later: dict[str, Any] = {name: x[:, steps:] for name, x in self._asdict().items() if isinstance(x, Tensor)}
-        return self._replace(**later)
 
 
 class VelocityNet(nn.Module, ABC):
@@ -67,17 +62,16 @@ class VelocityNet(nn.Module, ABC):
         self.register_buffer("mean", torch.from_numpy(np.asarray(mean, dtype=np.float32).copy()))
         self.register_buffer("std", torch.from_numpy(np.asarray(std, dtype=np.float32).copy()))
 
-    def start(self, batch: int) -> State:
+    def start(self, batch: int) -> RecurrentState:
         """The state before the first step of a log: nothing remembered, nothing seen."""
-        return State(
+        return RecurrentState(
             hidden=torch.zeros(self._grus, self.architecture.hidden, batch),
             history=torch.zeros(batch, self._past, self.architecture.num_features),
             known=torch.zeros(batch, self._past, dtype=torch.bool),
         )
 
-    @abstractmethod
     def run(
-        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
+        self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None, uncertain: bool = True
     ) -> Outputs:
         """Go through a sequence, in the form that is quick to train.
 
@@ -87,8 +81,13 @@ class VelocityNet(nn.Module, ABC):
             keep: tokens the encoder may look at in each step (B, T, Nt, C), slots oldest first; None means all.
             uncertain: whether log-std is wanted; leaving it out saves time.
         """
+        return self._run(inputs, self.start(len(inputs)) if state is None else state, keep, uncertain)
 
-    def forward(self, inputs: Tensor, state: State | None = None) -> tuple[Tensor, Tensor, State]:
+    @abstractmethod
+    def _run(self, inputs: Tensor, state: RecurrentState, keep: Tensor | None, uncertain: bool) -> Outputs:
+        """`run` from a state."""
+
+    def forward(self, inputs: Tensor, state: RecurrentState | None = None) -> tuple[Tensor, Tensor, RecurrentState]:
         """Velocity (B, T, 3), log-std (B, T, 3) and the state after features (B, T, F)."""
         outputs = self.run(inputs, state)
         assert outputs.log_std is not None
@@ -128,5 +127,5 @@ class Head(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, mlp: int, outputs: int) -> None:
         super().__init__()
-        self.gru = Gru(inputs, hidden)
+        self.gru: Any = nn.GRU(inputs, hidden, batch_first=True)
         self.mlp = Mlp(hidden, mlp, outputs)

@@ -12,7 +12,6 @@ from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
 from gait.nets.architecture import Architecture
 from gait.nets.base import VelocityNet
-from gait.nets.flat import FlatNet
 from gait.nets.gait import GaitNet
 from gait.nets.legs import LegsNet
 from gait.nets.model import Model
@@ -20,7 +19,7 @@ from gait.nets.nmn import NmnNet
 
 _NETS: dict[str, Callable[[Any, Array, Array], VelocityNet]] = {
     "gait": GaitNet,
-    "gait-flat": FlatNet,
+    "gait-flat": GaitNet,
     "nmn": NmnNet,
     "gait-legs": LegsNet,
 }
@@ -45,7 +44,7 @@ def weights_of(net: VelocityNet) -> dict[str, AnyArray]:
 
 def network_of(model: Model) -> VelocityNet:
     """The network that a model file holds."""
-    net = build(model.architecture, model.mean, model.std)
+    net = build(model.architecture, model.weights["mean"], model.weights["std"])
     weights = {name: torch.from_numpy(np.array(array, dtype=np.float32)) for name, array in model.weights.items()}
     try:
         net.load_state_dict(weights)

@@ -1,5 +1,8 @@
 """`gait`: attention over inertial and leg tokens, then a recurrent head each for velocity and log-std.
 
+`gait-flat`, the paper's "w/o IL token", is the same code with other tokens (`AttentionArchitecture.tokens`): one for
+each kind of measurement, legs mixed. So a difference in a result is the tokens'.
+
 The network has two forms that give the same numbers. `plain` reads like the paper. `run` is the fold: queries are
 constants and embeddings are linear, so nothing non-linear stands before the softmax, and
 
@@ -13,17 +16,15 @@ Nothing is approximated. Slots of the history are ordered oldest first, here and
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import torch
 from torch import Tensor, nn, unflatten
 
 from gait.arrays import Array
-from gait.nets.architecture import AttentionArchitecture
-from gait.nets.base import Head, Outputs, State, VelocityNet
-from gait.nets.pooling import HIDDEN, attend, pool
-from gait.nets.recurrent import affine, gru
-from gait.nets.shapes import OUTPUTS
+from gait.nets.architecture import HIDDEN, OUTPUTS, AttentionArchitecture
+from gait.nets.autograd import affine, attend, gru, pool
+from gait.nets.base import Head, Outputs, RecurrentState, VelocityNet
+from gait.nets.parts import fold
 
 
 class GaitNet(VelocityNet):
@@ -48,7 +49,7 @@ class GaitNet(VelocityNet):
         self.log_std = Head(inputs, a.hidden, a.mlp, OUTPUTS)
         self._pick = torch.tensor(a.pooled_columns)  # (C, R)
 
-    def plain(self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None) -> Outputs:
+    def plain(self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None) -> Outputs:
         """The forward pass as the paper draws it; see `run` for the arguments."""
         a = self.architecture
         state = self.start(len(inputs)) if state is None else state
@@ -80,64 +81,47 @@ class GaitNet(VelocityNet):
             state=self._next(torch.cat([h_velocity, h_log_std]).transpose(1, 2), samples, known),
         )
 
-    def run(
-        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
-    ) -> Outputs:
+    def _run(self, inputs: Tensor, state: RecurrentState, keep: Tensor | None, uncertain: bool) -> Outputs:
         """The folded forward pass: the same numbers as `plain` at an eighth of the cost."""
-        state = self.start(len(inputs)) if state is None else state
         samples, known = self._with_history(inputs, state)
-        scores, slots = self._scores(samples, known)
-        pooled, masses = pool(scores, slots, keep, self._values(samples))
-        steps = inputs.shape[1]
-        now = samples[:, -steps:, :6]
-        x = torch.cat([self._encoded(pooled, masses), now], -1).permute(1, 2, 0).contiguous()  # (T, M D + 6, B)
+        score, encode, weight, offset = self._fold()
+        values = self._values(samples)
+        pooled, masses = pool(*self._scores(values, known, score), keep, values)
+        now = samples[:, -inputs.shape[1] :, :6]
+        x = torch.cat([self._encoded(pooled, masses, encode), now], -1)
         heads = [self.velocity, self.log_std] if uncertain else [self.velocity]
-        weight, bias = self._gates(heads)
-        gates = unflatten(affine(weight, bias, x), 1, (len(heads), -1))  # (T, G, 3 H, B)
+        bias = torch.stack([head.gru.bias_ih_l0 for head in heads]) + offset[: len(heads)]
+        x = x.permute(1, 2, 0).contiguous()  # (T, M D + 6, B)
+        gates = affine(weight[: len(heads)].flatten(0, 1), bias.flatten(), x)
+        gates = unflatten(gates, 1, (len(heads), -1))  # (T, G, 3 H, B)
         hidden = gru(gates, state.hidden[: len(heads)], [head.gru for head in heads])
         velocity = self.velocity.mlp.by_column(hidden[:, 0]).permute(2, 0, 1)
         log_std = self.bounded(self.log_std.mlp.by_column(hidden[:, 1])).permute(2, 0, 1) if uncertain else None
         last = hidden[-1] if uncertain else torch.cat([hidden[-1], state.hidden[1:]])
         return Outputs(velocity, log_std, self._next(last, samples, known))
 
-    def attention(self, inputs: Tensor, state: State | None = None) -> Tensor:
-        """Where each latent and head looks: weights (B, T, M, H, Nt, C), slots oldest first."""
+    def attention(self, inputs: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Where each latent and head looks from the start of a log: weights (B, T, M, H, Nt, C), slots oldest first."""
         a = self.architecture
-        state = self.start(len(inputs)) if state is None else state
-        scores, slots = self._scores(*self._with_history(inputs, state))
-        return unflatten(attend(scores, slots, None), 2, (a.latents, a.heads))
+        samples, known = self._with_history(inputs, self.start(len(inputs)))
+        scores, slots = self._scores(self._values(samples), known, self._fold()[0])
+        return unflatten(attend(scores, slots, keep), 2, (a.latents, a.heads))
 
-    def _with_history(self, inputs: Tensor, state: State) -> tuple[Tensor, Tensor]:
+    def _with_history(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, Tensor]:
         """Normalised samples (B, Nt - 1 + T, F) with those before, and which of them exist (B, Nt - 1 + T)."""
         samples = torch.cat([state.history, self.normalise(inputs)], 1)
         return samples, torch.cat([state.known, state.known.new_ones(inputs.shape[:2])], 1)
 
-    def _next(self, hidden: Tensor, samples: Tensor, known: Tensor) -> State:
+    def _next(self, hidden: Tensor, samples: Tensor, known: Tensor) -> RecurrentState:
         first = samples.shape[1] - self._past
-        return State(hidden, samples[:, first:], known[:, first:])
+        return RecurrentState(hidden, samples[:, first:], known[:, first:])
 
-    def _layer(self, name: str) -> nn.Linear:
-        return cast("nn.Linear", self.embed[name])
-
-    def _scores(self, samples: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores of each sample's tokens (B, M H, Nt - 1 + T, C), and what each slot adds to them (M H, Nt)."""
-        a = self.architecture
-        # What each latent and head looks for in a token, before the key matrix: (M H, D).
-        q = unflatten(self.query(self.latents), -1, (a.heads, a.head_width))
-        key = unflatten(self.key.weight, 0, (a.heads, a.head_width))
-        questions = torch.einsum("mhd,hdw->mhw", q, key).flatten(0, 1) / math.sqrt(a.head_width)
-        weights, constants = [], []
-        for token, position in zip(a.tokens, self.token_position, strict=True):
-            layer = self._layer(token.embedding)
-            column = questions.new_zeros(a.num_features, len(questions))
-            weights.append(column.index_copy(0, torch.tensor(token.columns), (questions @ layer.weight).T))
-            constants.append(questions @ (layer.bias + position))
-        weight = torch.stack(weights, 2).flatten(1)  # (F, M H C)
-        scores = samples @ weight + torch.stack(constants, 1).flatten()
-        scores = unflatten(scores, -1, (len(questions), len(a.tokens))).transpose(1, 2)
-        if not bool(known.all()):
-            scores = scores.masked_fill(~known[:, None, :, None], HIDDEN)
-        return scores, questions @ self.slot_position.T
+    def _fold(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """See `fold`."""
+        a, w = self.architecture, dict(self.named_parameters())
+        rows = [w[f"embed.{name}.weight"].T for name in a.embeddings]
+        biases = torch.stack([w[f"embed.{token.embedding}.bias"] for token in a.tokens])
+        return fold(w, a, torch.cat([*rows, biases + self.token_position, self.slot_position]), torch)
 
     def _values(self, samples: Tensor) -> Tensor:
         """What is pooled: the raw numbers of each token at the place of its embedding, and a one for its share."""
@@ -145,31 +129,20 @@ class GaitNet(VelocityNet):
         values = torch.cat([samples, zero_one], -1).index_select(2, self._pick.flatten())
         return unflatten(values, -1, tuple(self._pick.shape))
 
-    def _encoded(self, pooled: Tensor, masses: Tensor) -> Tensor:
-        """The encoder's output (B, T, M D) from the pooled numbers (B, T, M H, R) and the slots' shares."""
+    def _scores(self, values: Tensor, known: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores of each sample's tokens (B, M H, Nt - 1 + T, C), and what each slot adds to them (M H, Nt)."""
+        of_token, of_slot = score[:, : values.shape[-1]], score[:, values.shape[-1] :]
+        scores = (values @ of_token.T).permute(0, 3, 1, 2)
+        if not bool(known.all()):
+            scores = scores.masked_fill(~known[:, None, :, None], HIDDEN)
+        return scores, of_slot
+
+    def _encoded(self, pooled: Tensor, masses: Tensor, encode: Tensor) -> Tensor:
+        """The encoder's output (B, T, M D) without its offset, of pooled numbers (B, T, M H, R) and shares of slots."""
         a = self.architecture
-        named = [self._layer(name) for name in a.embeddings]
-        biases = torch.stack([self._layer(token.embedding).bias for token in a.tokens])
-        embeds = torch.cat([*(layer.weight.T for layer in named), biases + self.token_position, self.slot_position])
-        value = unflatten(self.value.weight, 0, (a.heads, a.head_width))  # (H, d, D)
-        out = unflatten(self.out.weight, 1, (a.heads, a.head_width))  # (D, H, d)
-        matrix = torch.einsum("rw,hdw,ohd->hro", embeds, value, out)  # (H, R + Nt, D)
+        matrix = encode.transpose(1, 2)  # (H, R + Nt, D)
         # Two products instead of joining the pooled numbers: (B, T, M, H R) and (B, T, M, H Nt).
         by_token, by_slot = matrix[:, : -a.history], matrix[:, -a.history :]
         encoded = unflatten(pooled, 2, (a.latents, a.heads)).flatten(3) @ by_token.flatten(0, 1)
         encoded = encoded + unflatten(masses, 2, (a.latents, a.heads)).flatten(3) @ by_slot.flatten(0, 1)
-        return (encoded + self.out.bias).flatten(2)
-
-    def _gates(self, heads: list[Head]) -> tuple[Tensor, Tensor]:
-        """From the encoder's output and the raw gyro and accelerometer to the gates of the GRUs."""
-        a = self.architecture
-        encoder = a.latents * a.width
-        weight = torch.cat([head.gru.weight_ih_l0 for head in heads])  # (G 3 H, (M + 2) D)
-        bias = torch.cat([head.gru.bias_ih_l0 for head in heads])
-        parts = [weight[:, :encoder]]
-        for i, token in enumerate(a.tokens[:2]):
-            layer = self._layer(token.embedding)
-            mine = weight[:, encoder + i * a.width : encoder + (i + 1) * a.width]
-            parts.append(mine @ layer.weight)
-            bias = bias + mine @ (layer.bias + self.token_position[i] + self.slot_position[-1])
-        return torch.cat(parts, 1), bias
+        return encoded.flatten(2)

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn, unflatten
 
 from gait.arrays import Array
-from gait.nets.architecture import LegsArchitecture
-from gait.nets.base import Outputs, State, VelocityNet
+from gait.nets.architecture import OUTPUTS, LegsArchitecture
+from gait.nets.base import Outputs, RecurrentState, VelocityNet
 from gait.nets.features import FOOT_ACCEL, PER_LEG, REACH, SHARED, VELOCITY
-from gait.nets.shapes import OUTPUTS
+
+ALL = slice(None)
 
 
 class LegOutputs(NamedTuple):
@@ -50,17 +51,17 @@ class LegsNet(VelocityNet):
         self.output = nn.Linear(a.mlp, 2 * OUTPUTS if a.correction else OUTPUTS)
 
     def legs(
-        self, inputs: Tensor, state: State | None = None, every: int = 1, first: int = 0, used: Tensor | None = None
+        self, inputs: Tensor, state: RecurrentState | None = None, steps: slice = ALL, used: Tensor | None = None
     ) -> LegOutputs:
-        """Velocity and log-std of each leg after features (B, T, F), in every `every`-th step from `first` on.
+        """Velocity and log-std of each leg after features (B, T, F), in some of the steps.
 
         Legs that are not `used` (B, L), at least one of a robot, are not looked at.
         """
         a = self.architecture
         state = self.start(len(inputs)) if state is None else state
         row = _row(inputs, state)
-        steps = torch.arange(first, inputs.shape[1], every) + a.lags[-1]
-        window = row[:, steps[:, None] - torch.tensor(a.lags)]  # (B, T, frames, F)
+        rows = torch.arange(inputs.shape[1])[steps] + a.lags[-1]
+        window = row[:, rows[:, None] - torch.tensor(a.lags)]  # (B, T, frames, F)
         own = unflatten(window[..., SHARED:], -1, (a.legs, PER_LEG))  # (B, T, frames, L, 12)
         shared = window[..., None, :SHARED].expand(*own.shape[:-1], SHARED)
         tokens = torch.cat([shared, own[..., list(a.leg_columns)]], -1)
@@ -83,18 +84,15 @@ class LegsNet(VelocityNet):
         foot_accel = own[:, :, 0, :, FOOT_ACCEL : FOOT_ACCEL + 3]
         return LegOutputs(velocity, self.bounded(y[..., :OUTPUTS]), foot_accel, attention)
 
-    def run(
-        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
-    ) -> Outputs:
+    def _run(self, inputs: Tensor, state: RecurrentState, keep: Tensor | None, uncertain: bool) -> Outputs:
         """All legs together: their velocities weighted by their information. `keep` has no meaning here."""
-        state = self.start(len(inputs)) if state is None else state
         velocity, log_std, _, _ = self.legs(inputs, state)
         information = torch.exp(-2.0 * log_std)
         total = information.sum(2)
-        after = State(state.hidden, _row(inputs, state)[:, inputs.shape[1] :], torch.ones_like(state.known))
+        after = RecurrentState(state.hidden, _row(inputs, state)[:, inputs.shape[1] :], torch.ones_like(state.known))
         return Outputs((information * velocity).sum(2) / total, -0.5 * torch.log(total), after)
 
 
-def _row(inputs: Tensor, state: State) -> Tensor:
+def _row(inputs: Tensor, state: RecurrentState) -> Tensor:
     """The samples with those before; at the start of a log the first one stands for what was not seen."""
     return torch.cat([torch.where(state.known[..., None], state.history, inputs[:, :1]), inputs], 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,8 @@ import numpy as np
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError, os_errors
 from gait.io.atomic import atomic_path
-from gait.nets.architecture import Architecture, LegsArchitecture, architecture_of
+from gait.nets.architecture import NORMALISER, Architecture, LegsArchitecture, architecture_of, shapes_of
 from gait.nets.features import features, physical_features
-from gait.nets.shapes import NORMALISER, shapes_of
 
 if TYPE_CHECKING:
     from gait.log.log import Log
@@ -49,7 +48,8 @@ class Model:
 
     architecture: Architecture
     weights: Mapping[str, AnyArray]
-    """Every array of the network by name, float32; `gait.nets.shapes` lists them."""
+    """Every array of the network by name, float32; `shapes_of` lists them. `mean` and `std` normalise features (F,), or
+    those of a leg."""
     robot: str
     """Name of the robot it was trained for."""
     leg_names: tuple[str, ...]
@@ -79,19 +79,9 @@ class Model:
         _check_weights(self.weights, self.architecture)
 
     @property
-    def mean(self) -> Array:
-        """What the network subtracts from its features (F,); `gait-legs` from those of a leg."""
-        return np.asarray(self.weights["mean"], dtype=np.float64)
-
-    @property
-    def std(self) -> Array:
-        """What it then divides them by (F,)."""
-        return np.asarray(self.weights["std"], dtype=np.float64)
-
-    @property
     def header(self) -> dict[str, Any]:
         """All but the weights, as plain values."""
-        return {name: getattr(self, name) for name in _HEADER} | {"architecture": self.architecture.as_dict()}
+        return {name: getattr(self, name) for name in _HEADER} | {"architecture": asdict(self.architecture)}
 
     def for_robot(self, robot: Robot) -> Model:
         """The same network on another robot, if it is of a kind that can: `gait-legs` runs on any number of legs."""
@@ -133,13 +123,9 @@ class Model:
             half: keep the weights in 16 bits: half the size, each number rounded by up to 0.05 %. The normaliser
                 stays as it is.
         """
-        from safetensors.numpy import save
-
         kinds = {name: np.float16 if half and name not in NORMALISER else np.float32 for name in self.weights}
         arrays = {name: np.ascontiguousarray(array, dtype=kinds[name]) for name, array in self.weights.items()}
-        metadata = {"gait": "model", "version": str(VERSION), "header": json.dumps(self.header)}
-        with atomic_path(path) as temporary:
-            temporary.write_bytes(save(arrays, metadata))
+        write_arrays(path, "model", arrays, self.header)
 
 
 def model_names() -> list[str]:
@@ -200,6 +186,15 @@ def read_arrays(path: str | Path) -> tuple[dict[str, str], dict[str, AnyArray]]:
             return dict(file.metadata() or {}), arrays
     except SafetensorError:
         raise GaitError(f"{path} is damaged, cut short or not a safetensors file: copy or train it again") from None
+
+
+def write_arrays(path: str | Path, kind: str, arrays: dict[str, AnyArray], header: Mapping[str, Any]) -> None:
+    """Write a safetensors file, whole or not at all, that says what kind of file it is."""
+    from safetensors.numpy import save
+
+    metadata = {"gait": kind, "version": str(VERSION), "header": json.dumps(header)}
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(save(arrays, metadata))
 
 
 def _check_weights(weights: Mapping[str, AnyArray], architecture: Architecture) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from typing import Any
+
+from torch import Tensor, nn
 
 from gait.arrays import Array
-from gait.nets.architecture import NmnArchitecture
-from gait.nets.base import Mlp, Outputs, State, VelocityNet
-from gait.nets.recurrent import Gru, affine, gru
-from gait.nets.shapes import OUTPUTS
+from gait.nets.architecture import OUTPUTS, NmnArchitecture
+from gait.nets.autograd import affine, gru
+from gait.nets.base import Mlp, Outputs, RecurrentState, VelocityNet
 
 
 class NmnNet(VelocityNet):
@@ -19,16 +20,13 @@ class NmnNet(VelocityNet):
     def __init__(self, architecture: NmnArchitecture, mean: Array, std: Array) -> None:
         super().__init__(architecture, mean, std, grus=1)
         a = architecture
-        self.gru = Gru(a.num_features, a.hidden)
+        self.gru: Any = nn.GRU(a.num_features, a.hidden, batch_first=True)
         self.velocity = Mlp(a.hidden, a.mlp, OUTPUTS)
         self.log_std = Mlp(a.hidden, a.mlp, OUTPUTS)
         self.contact = Mlp(a.hidden, a.mlp, a.legs)
 
-    def run(
-        self, inputs: Tensor, state: State | None = None, keep: Tensor | None = None, uncertain: bool = True
-    ) -> Outputs:
+    def _run(self, inputs: Tensor, state: RecurrentState, keep: Tensor | None, uncertain: bool) -> Outputs:
         """Go through a sequence; `keep` has no meaning here."""
-        state = self.start(len(inputs)) if state is None else state
         columns = self.normalise(inputs).permute(1, 2, 0).contiguous()  # (T, F, B)
         gates = affine(self.gru.weight_ih_l0, self.gru.bias_ih_l0, columns)
         hidden = gru(gates[:, None], state.hidden, [self.gru])  # (T, 1, H, B)
@@ -40,7 +38,7 @@ class NmnNet(VelocityNet):
             contact=self.contact.by_column(x).permute(2, 0, 1),
         )
 
-    def plain(self, inputs: Tensor, state: State | None = None) -> Outputs:
+    def plain(self, inputs: Tensor, state: RecurrentState | None = None) -> Outputs:
         """The same with torch's own GRU."""
         state = self.start(len(inputs)) if state is None else state
         x, hidden = self.gru(self.normalise(inputs), state.hidden.transpose(1, 2).contiguous())

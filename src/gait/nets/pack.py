@@ -9,7 +9,7 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.binding import aligned_bytes
-from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
+from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture
 from gait.nets.model import Model
 from gait.nets.parts import Parts, leg_parts, parts_of
 
@@ -24,18 +24,15 @@ ints_pointer = ctypes.POINTER(ctypes.c_int32)
 class PackedStruct(ctypes.Structure):
     """A C struct of sizes and arrays, which stay alive with it."""
 
-    def __init__(self, sizes: dict[str, float], arrays: dict[str, AnyArray]) -> None:
-        super().__init__(**sizes)
-        self._arrays: dict[str, AnyArray] = {}
+    def __init__(self, a: Architecture, sizes: dict[str, int], arrays: dict[str, AnyArray]) -> None:
+        super().__init__(log_std_min=a.log_std_min, log_std_span=a.log_std_max - a.log_std_min, **sizes)
+        self.arrays: dict[str, AnyArray] = {}
+        """The array behind each pointer, flat."""
         pointers: dict[str, Any] = dict(self._fields_)  # type: ignore[arg-type]
         for name, array in arrays.items():
             kind = np.float32 if pointers[name] is floats_pointer else np.int32
-            self._arrays[name] = aligned(np.ascontiguousarray(array, dtype=kind).ravel())
-            setattr(self, name, self._arrays[name].ctypes.data_as(pointers[name]))
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """The array behind each pointer, flat."""
-        return self._arrays
+            self.arrays[name] = aligned(np.ascontiguousarray(array, dtype=kind).ravel())
+            setattr(self, name, self.arrays[name].ctypes.data_as(pointers[name]))
 
 
 def _fields(sizes: str, ints: str, floats: str) -> list[tuple[str, Any]]:
@@ -72,7 +69,6 @@ def pack(model: Model) -> Network:
     mlp = rounded_up(a.mlp, LAYER_ROWS)
     sizes = {
         "features": a.num_features, "inputs": inputs, "grus": grus, "hidden": a.hidden, "mlp": a.mlp,
-        "log_std_min": a.log_std_min, "log_std_span": a.log_std_max - a.log_std_min,
     }  # fmt: skip
     # Inputs add to the gates new, reset, update, states to reset, update and the recurrent part of new.
     weight = p.gate_weight.reshape(grus, 3, a.hidden, -1)[:, [2, 0, 1]]
@@ -90,7 +86,7 @@ def pack(model: Model) -> Network:
         attention_sizes, attention_arrays = _attention(a, p)
         sizes |= attention_sizes
         arrays |= attention_arrays
-    return Network(sizes, arrays)
+    return Network(a, sizes, arrays)
 
 
 def _attention(a: AttentionArchitecture, p: Parts) -> tuple[dict[str, int], dict[str, AnyArray]]:
@@ -124,7 +120,6 @@ def pack_legs(model: Model) -> LegNetwork:
     sizes = {
         "frames": a.frames, "stride": a.stride, "own": len(a.leg_columns), "hidden": hidden, "heads": heads,
         "head_width": width, "mlp": mlp, "rows": outputs,
-        "log_std_min": a.log_std_min, "log_std_span": a.log_std_max - a.log_std_min,
     }  # fmt: skip
 
     def layer(name: str, matrix: Array, rows: int, columns: int) -> dict[str, AnyArray]:
@@ -148,7 +143,7 @@ def pack_legs(model: Model) -> LegNetwork:
     if heads:
         look = padded(p.look, 3, heads, width, 1 + a.hidden).reshape(-1, 1 + a.hidden)
         arrays |= layer("look", look, rounded_up(len(look), LEG_ROWS), hidden)
-    return LegNetwork(sizes, arrays)
+    return LegNetwork(a, sizes, arrays)
 
 
 def _oldest_first(matrix: Array, frames: int) -> Array:

@@ -20,16 +20,17 @@ out once. The scale of the scores is in the queries, and the reach of a correcti
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
+from gait.nets.architecture import OUTPUTS, AttentionArchitecture, LegsArchitecture
 from gait.nets.features import REACH, SHARED
 from gait.nets.model import Model
-from gait.nets.shapes import OUTPUTS
 
 _OUTPUTS = ("velocity", "log_std")
 Weights = dict[str, Array]
@@ -65,7 +66,9 @@ def parts_of(model: Model) -> Parts:
     w = {name: np.asarray(array, dtype=np.float64) for name, array in model.weights.items()}
     a = model.architecture
     if isinstance(a, AttentionArchitecture):
-        return _attention_parts(w, a)
+        score, encode, weight, offset = fold(w, a, _embeds(w, a), np)
+        p = _recurrent_parts(w, [f"{name}.gru" for name in _OUTPUTS], [f"{name}.mlp" for name in _OUTPUTS])
+        return p._replace(gate_weight=weight, gate_bias=p.gate_bias + offset, score=score, encode=encode)
     p = _recurrent_parts(w, ["gru"], list(_OUTPUTS))
     weight = p.gate_weight / w["std"]
     return p._replace(gate_weight=weight, gate_bias=p.gate_bias - weight @ w["mean"])
@@ -87,25 +90,39 @@ def _recurrent_parts(w: Weights, grus: list[str], mlps: list[str]) -> Parts:
     )  # fmt: skip
 
 
-def _attention_parts(w: Weights, a: AttentionArchitecture) -> Parts:
-    embeds = _embeds(w, a)
+def fold(w: Mapping[str, Any], a: AttentionArchitecture, embeds: Any, xp: ModuleType) -> tuple[Any, Any, Any, Any]:
+    """Fold the encoder, for running (arrays) and for training (tensors).
+
+    Args:
+        w: the network's arrays by name.
+        a: its architecture.
+        embeds: what a unit of each pooled number adds to what keys and values are made of (P, D): raw numbers, tokens,
+            slots.
+        xp: numpy or torch.
+
+    Returns:
+        `score` and `encode` of `Parts`; the gates' matrix (G, 3 H, M D + 6) on the encoder's output without its offset,
+        gyro and accelerometer; and what these offsets add to the gates' bias (G, 3 H).
+    """
     key = w["key.weight"].reshape(a.heads, a.head_width, a.width)
     asked = (w["latents"] @ w["query.weight"].T).reshape(a.latents, a.heads, a.head_width)
-    question = np.einsum("mhd,hdw->mhw", asked, key).reshape(-1, a.width) / math.sqrt(a.head_width)  # (Q, D)
+    question = xp.einsum("mhd,hdw->mhw", asked, key).reshape(-1, a.width) / math.sqrt(a.head_width)  # (Q, D)
     value = w["value.weight"].reshape(a.heads, a.head_width, a.width)
     out = w["out.weight"].reshape(a.width, a.heads, a.head_width)
-    gate_weight, offset = _gates(w, a, embeds)
-    p = _recurrent_parts(w, [f"{name}.gru" for name in _OUTPUTS], [f"{name}.mlp" for name in _OUTPUTS])
-    return p._replace(
-        gate_weight=gate_weight,
-        gate_bias=p.gate_bias + offset,
-        score=(embeds @ question.T).T,
-        encode=np.einsum("pw,hdw,ohd->hop", embeds, value, out),
-    )
+    encode = xp.einsum("pw,hdw,ohd->hop", embeds, value, out)
+    weight = xp.stack([w[f"{name}.gru.weight_ih_l0"] for name in _OUTPUTS])
+    blocks = weight.reshape(*weight.shape[:2], a.latents + 2, a.width)  # of each latent, then gyro and accelerometer
+    size, inertial = sum(a.embeddings.values()), blocks[:, :, a.latents :]
+    raw = xp.einsum("grid,ixd->grix", inertial, embeds[:6].reshape(2, 3, a.width))
+    constant = embeds[size : size + 2] + w["slot_position"][-1]
+    offset = blocks[:, :, : a.latents].sum(2) @ w["out.bias"] + xp.einsum("grid,id->gr", inertial, constant)
+    encoder = weight[:, :, : a.latents * a.width]
+    gate_weight = xp.concatenate([encoder, raw.reshape(*weight.shape[:2], 6)], 2)
+    return (embeds @ question.T).T, encode, gate_weight, offset
 
 
 def _embeds(w: Weights, a: AttentionArchitecture) -> Array:
-    """What a unit of each pooled number adds to what keys and values are made of (P, D): raw numbers, tokens, slots."""
+    """The `embeds` of `fold`, with the normaliser folded in."""
     size = sum(a.embeddings.values())
     embeds, scaled = np.zeros((size + len(a.tokens), a.width)), np.zeros(size)
     for i, token in enumerate(a.tokens):
@@ -118,18 +135,6 @@ def _embeds(w: Weights, a: AttentionArchitecture) -> Array:
         embeds[places] = layer.T
         embeds[size + i] = w[f"embed.{token.embedding}.bias"] + w["token_position"][i] - layer @ w["mean"][columns]
     return np.concatenate([embeds, w["slot_position"]])
-
-
-def _gates(w: Weights, a: AttentionArchitecture, embeds: Array) -> tuple[Array, Array]:
-    """The gates' matrix on the encoder's output, gyro and accelerometer (G, 3 H, M D + 6), and what it offsets."""
-    weight = np.stack([w[f"{name}.gru.weight_ih_l0"] for name in _OUTPUTS])
-    blocks = weight.reshape(*weight.shape[:2], a.latents + 2, a.width)  # of each latent, then gyro and accelerometer
-    size, inertial = sum(a.embeddings.values()), blocks[:, :, a.latents :]
-    raw = np.einsum("grid,ixd->grix", inertial, embeds[:6].reshape(2, 3, a.width))
-    constant = embeds[size : size + 2] + w["slot_position"][-1]
-    offset = blocks[:, :, : a.latents].sum(2) @ w["out.bias"] + np.einsum("grid,id->gr", inertial, constant)
-    encoder = weight[:, :, : a.latents * a.width]
-    return np.concatenate([encoder, raw.reshape(*weight.shape[:2], 6)], axis=2), offset
 
 
 class LegParts(NamedTuple):

@@ -69,14 +69,12 @@ def link_poses(chain: Chain, q: Array) -> tuple[Array, Array]:
 def axes_b(chain: Chain, q: Array) -> Array:
     """The joint axes in base_link (J, 3)."""
     rotations, _ = link_poses(chain, q)
-    axes: Array = np.einsum("jab,jb->ja", rotations, chain.axes)
-    return axes
+    return np.einsum("jab,jb->ja", rotations, chain.axes)
 
 
 def foot_position(chain: Chain, q: Array) -> Array:
     """Centre of the foot (3,)."""
-    foot: Array = link_poses(chain, q)[1][-1]
-    return foot
+    return link_poses(chain, q)[1][-1]
 
 
 def foot_jacobian(chain: Chain, q: Array) -> Array:
@@ -87,14 +85,12 @@ def foot_jacobian(chain: Chain, q: Array) -> Array:
 
 def foot_velocity(chain: Chain, q: Array, dq: Array, w_b: Array) -> Array:
     """J dq + w x p: velocity of the foot less that of base_link. A foot at rest measures the base by its negative."""
-    velocity: Array = foot_jacobian(chain, q) @ dq + np.cross(w_b, foot_position(chain, q))
-    return velocity
+    return foot_jacobian(chain, q) @ dq + np.cross(w_b, foot_position(chain, q))
 
 
 def foot_rate(chain: Chain, q: Array, dq: Array, w_b: Array) -> Array:
     """Angular velocity of the last link, which carries the foot."""
-    rate: Array = w_b + dq @ axes_b(chain, q)
-    return rate
+    return w_b + dq @ axes_b(chain, q)
 
 
 def joint_torques(chain: Chain, q: Array, dq: Array, ddq: Array, gravity_b: Array) -> Array:
@@ -124,5 +120,4 @@ def joint_torques(chain: Chain, q: Array, dq: Array, ddq: Array, gravity_b: Arra
     loads = [
         np.sum(moments[j:] + np.cross(np.array(centres[j:]) - points[j], forces[j:]), axis=0) for j in range(len(axes))
     ]
-    torques: Array = np.einsum("ja,ja->j", axes, np.array(loads)) + chain.armature * ddq
-    return torques
+    return np.einsum("ja,ja->j", axes, np.array(loads)) + chain.armature * ddq

@@ -31,14 +31,13 @@ class ReferenceFilter:
         self.noise = noise
         self.options = options or Options()
         self.g = np.array([0.0, 0.0, self.options.gravity])
-        self.feet: dict[int, Array] = {}
         self.start(np.eye(3), np.zeros(3), np.zeros(3), np.ones(15))
 
     def start(self, R: Array, v: Array, p: Array, std: Array) -> None:
         """Begin at a state of the IMU known to these standard deviations (15,), with zero biases and no feet."""
         self.R, self.v, self.p = R, v, p
         self.gyro_bias, self.accel_bias = np.zeros(3), np.zeros(3)
-        self.feet = {}
+        self.feet: dict[int, Array] = {}
         # They are about v_hat - v = xi_v + xi_R x v itself, so xi_v = (v_hat - v) + v x xi_R; likewise the position.
         J = np.eye(15)
         J[VEL, ROT] = skew(v)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from gait.arrays import Array, BoolArray
-from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
+from gait.nets.architecture import HIDDEN, AttentionArchitecture, LegsArchitecture
+from gait.nets.features import PER_LEG, SHARED
 from gait.nets.model import Model
 from gait.nets.parts import Parts, leg_parts, parts_of
-from gait.reference.leg_inputs import PER_LEG, SHARED, VELOCITY
-
-HIDDEN = -1e30
-"""Score of a token that must not be seen."""
+from gait.reference.leg_velocity import VELOCITY
 
 
 class NumpyNetwork:
@@ -85,8 +83,7 @@ class FoldedEncoder:
         shares = softmax(np.where(self._seen, self._score @ rows.T, HIDDEN))  # (Q, Nt C)
         pooled = (shares @ rows).reshape(*self._heads, -1)  # (M, heads, P)
         self.attention = shares.mean(0).reshape(self._shape)
-        encoded: Array = np.einsum("hdp,mhp->md", self._encode, pooled)
-        return encoded.ravel()
+        return np.einsum("hdp,mhp->md", self._encode, pooled).ravel()
 
 
 class NumpyLegs:
@@ -140,8 +137,7 @@ class NumpyLegs:
 
 def layer(weights: Array, x: Array) -> Array:
     """W x + b, with b as the first column of the weights."""
-    y: Array = x @ weights[:, 1:].T + weights[:, 0]
-    return y
+    return x @ weights[:, 1:].T + weights[:, 0]
 
 
 def relu(x: Array) -> Array:
@@ -151,8 +147,7 @@ def relu(x: Array) -> Array:
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), without overflow."""
-    y: Array = 0.5 + 0.5 * np.tanh(0.5 * x)
-    return y
+    return 0.5 + 0.5 * np.tanh(0.5 * x)
 
 
 def softmax(scores: Array) -> Array:

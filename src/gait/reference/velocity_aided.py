@@ -15,8 +15,7 @@ from gait.nets.model import Model
 from gait.parameters import Options, Prior, ProcessNoise
 from gait.reference.contacts import torques_of
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
-from gait.reference.leg_fusion import VelocityMeasurement, fuse_legs
-from gait.reference.leg_inputs import LegFeatures
+from gait.reference.leg_velocity import LegFeatures, VelocityMeasurement, fuse_legs
 from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.robot import Robot
 

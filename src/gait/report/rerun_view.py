@@ -15,7 +15,6 @@ from gait.log import Log, Trajectory
 from gait.report.chart import AXES
 from gait.report.walk_charts import vel_b_std
 from gait.robot import Robot
-from gait.robot.skeleton import skeleton
 
 if TYPE_CHECKING:
     from gait.estimator import State, StateArrays
@@ -141,7 +140,7 @@ class View:
         rr = self._rr
         self._rec.log("world/robot", self._transform(pos_w, quat_wb_wxyz))
         if np.isfinite(q).all():
-            legs = skeleton(self._robot, q)  # (L, 4, 3)
+            legs = self._robot.skeleton(q)  # (L, 4, 3)
             self._rec.log("world/robot/legs", rr.LineStrips3D(legs, colors=[ESTIMATE], radii=[0.012]))
             self._rec.log("world/robot/feet", rr.Points3D(legs[:, 3], colors=[GROUND], radii=[self._robot.foot_radius]))
         self._rec.log("world/robot/velocity", rr.Arrows3D(vectors=[vel_b], colors=[(213, 94, 0)]))

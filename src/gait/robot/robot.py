@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +180,12 @@ class Robot:
         """Leg Jacobians (..., L, 3, 3): foot velocity in the base frame = J dq."""
         return self.forward(q)[1]
 
+    def skeleton(self, q: Array) -> Array:
+        """Hip joint, thigh joint, knee and foot of each leg in the base frame (..., L, 4, 3), of joints (..., J)."""
+        # Each is the foot of a leg that ends there.
+        ends = [self.offsets * (np.arange(4) <= last)[:, None] for last in range(4)]
+        return np.stack([replace(self, offsets=offsets).feet(q) for offsets in ends], axis=-2)
+
     def foot_velocity(self, q: Array, dq: Array, gyro: Array) -> Array:
         """J dq + w x p for each foot (..., L, 3); a foot at rest measures the base velocity as minus this."""
         feet, jac = self.forward(q)
@@ -245,7 +251,7 @@ def _parse(tree: Any) -> Robot:
         base_link=str(tree["base_link"]),
         leg_names=names,
         joint_names=tuple(f"{name}_{label}_joint" for name in names for label in labels),
-        offsets=np.array([[hip, *(_mirror(vector, hip, ("y",)) for vector in chain.values())] for hip in hips]),
+        offsets=np.array([[hip, *(vector * _signs(hip, ("y",)) for vector in chain.values())] for hip in hips]),
         signs=np.tile(signs, (len(names), 1)),
         foot_radius=_positive(tree["leg"]["foot_radius"], "leg.foot_radius", zero=True),
         base=_merge(links["base"], np.zeros(3), "links.base"),
@@ -303,10 +309,9 @@ def _axis_signs(value: object) -> Array:
     return np.array([-1.0 if axis.startswith("-") else 1.0 for axis in axes])
 
 
-def _mirror(vector: Array, hip: Array, axes: Sequence[str]) -> Array:
-    """Flip x for rear legs and y for right legs, where `axes` asks for it."""
-    mirrored: Array = vector * [-1.0 if axis in axes and hip[i] < 0 else 1.0 for i, axis in enumerate("xyz")]
-    return mirrored
+def _signs(hip: Array, axes: Sequence[str]) -> Array:
+    """What mirrors a vector (3,): x for rear legs and y for right legs, where `axes` asks for it."""
+    return np.array([-1.0 if axis in axes and hip[i] < 0 else 1.0 for i, axis in enumerate("xyz")])
 
 
 def _merge(parts: object, hip: Array, path: str) -> Link:
@@ -316,10 +321,9 @@ def _merge(parts: object, hip: Array, path: str) -> Link:
     links = []
     for part in parts:
         entry = _section(part, "part", _PART, optional=("mirror",))
-        axes = entry.get("mirror", ())
+        signs = _signs(hip, entry.get("mirror", ()))
         xx, yy, zz, xy, xz, yz = _numbers(entry["inertia"], 6, f"{path}.inertia")
-        flip = np.diag(_mirror(np.ones(3), hip, axes))
-        inertia = flip @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ flip
-        com = _mirror(_numbers(entry["com"], 3, f"{path}.com"), hip, axes)
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) * np.outer(signs, signs)
+        com = signs * _numbers(entry["com"], 3, f"{path}.com")
         links.append(Link(_positive(entry["mass"], f"{path}.mass"), com, inertia))
     return combined(links)

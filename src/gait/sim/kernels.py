@@ -17,7 +17,7 @@ import numpy as np
 from gait import lie
 from gait.arrays import Array
 from gait.errors import need_extra
-from gait.robot import Robot, dynamics, kinematics
+from gait.robot import Robot, kinematics
 
 try:
     import numba
@@ -118,7 +118,7 @@ class Legs(NamedTuple):
 
 _forward = compiled_copy(kinematics.leg_forward)
 _inverse = compiled_copy(kinematics.leg_inverse)
-_torque = compiled_copy(dynamics.leg_torque)
+_torque = compiled_copy(kinematics.leg_torque)
 calf_rate = compiled_copy(kinematics.calf_rate)
 
 
@@ -144,7 +144,7 @@ def leg_ik(legs: Legs, leg: int, foot: Array, q: Array) -> None:
 
 @compiled
 def leg_torque(legs: Legs, leg: int, q: Array, dq: Array, ddq: Array, gravity: Array) -> Array:
-    """Joint torques (3,) of a leg that moves freely on a base that does not turn; see `gait.robot.dynamics`."""
+    """Joint torques (3,) of a leg that moves freely on a base that does not turn; see `gait.robot.kinematics`."""
     inertial, armature = legs.inertial[leg], legs.armature[leg]
     return np.array(_torque(legs.offsets[leg], legs.signs[leg], inertial, armature, q, dq, ddq, gravity))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -179,16 +179,10 @@ def write_config(config: TrainConfig, path: Path) -> None:
 
 
 def _convert(name: str, value: Any, kind: Any, where: str) -> Any:
-    if isinstance(kind, types.GenericAlias):
-        if isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
-            return tuple(value)
-    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    elif type(value) is kind:
-        return value
-    word = "a list of names" if isinstance(kind, types.GenericAlias) else kind.__name__
+    many = isinstance(kind, types.GenericAlias)
+    if many and isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
+        return tuple(value)
+    if type(value) is kind or (kind is float and type(value) is int):
+        return kind(value)
+    word = "a list of names" if many else kind.__name__
     raise GaitError(f"{where}: {name} must be {word}, got {value!r}")
-
-
-FIELDS = tuple(field.name for field in fields(TrainConfig))
-"""Names of all values."""

@@ -1,25 +1,155 @@
-"""Where sequences come from: a data set on disk, or rollouts simulated for each iteration.
+"""Where sequences come from: a data set on disk, or rollouts simulated for each iteration (`gait.train.rollouts`).
 
 What iteration i gets depends on the seed and on i alone, never on the iterations before. A resumed training therefore
-needs no memory of its random numbers.
+needs no memory of its random numbers. Episodes are in single precision, features and ground truth side by side.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from gait.arrays import Array
 from gait.errors import GaitError
-from gait.nets.architecture import Architecture
+from gait.io import open_log
+from gait.log.log import Log
+from gait.nets.architecture import Architecture, LegsArchitecture
+from gait.nets.features import PER_LEG, SHARED, features, flipped, physical_features
+from gait.parameters import Options
+from gait.sim.store import INDEX, SETTINGS, read_index, robot_of_episode
 from gait.train.config import TrainConfig
-from gait.train.episodes import Episode, Float32, Subject, read_collection, read_episodes
+from gait.train.faults import delayed, with_faults
 
+Float32 = npt.NDArray[np.float32]
+GRAVITY = 9.81
 SPLIT, BATCH, NOISE, MASK, VALIDATION, FAULTS, FILTER = range(7)
 """What a generator is for."""
+
+
+class Episode(NamedTuple):
+    """One recording, or a batch of sequences with one more axis in front."""
+
+    features: Float32
+    """(N, F)."""
+    velocity: Float32
+    """True velocity of the base in its own frame (N, 3)."""
+    contact: Float32
+    """1 where a foot is on the ground, 0 elsewhere (N, L)."""
+
+
+class Subject(NamedTuple):
+    """What all episodes of a training have in common."""
+
+    robot: str
+    leg_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    rate: float
+    """Samples a second."""
+
+    @staticmethod
+    def of(log: Log) -> Subject:
+        """The robot and the rate of a log."""
+        return Subject(log.robot, log.leg_names, log.joint_names, float(round(log.rate, 3)))
+
+
+def episode_of(
+    log: Log, architecture: Architecture, path: Path | None = None, faults: np.random.Generator | None = None
+) -> Episode:
+    """The part of a Log that training uses; for `gait-legs`, with faults of its sensors and a file beside its robot's.
+
+    The velocity is that of the time to which the filter assigns the joint readings: a delay beyond that is an error, as
+    in use.
+    """
+    velocity = log.vel_b
+    if isinstance(architecture, LegsArchitecture):
+        assert path is not None
+        robot = robot_of_episode(path, log)
+        log = log.reorder(robot)
+        if faults is not None:
+            log, robot, _ = with_faults(log, robot, faults)
+            velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
+        values = physical_features(log, architecture, robot)
+    else:
+        values = features(log, architecture)
+    contact = np.zeros((len(log), len(log.leg_names))) if log.contact is None else log.contact
+    return Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32))
+
+
+def read_collection(folder: str | Path) -> tuple[list[Path], dict[str, Any]]:
+    """The files of a collection and what they are: its settings, and a digest of its index.
+
+    Raises:
+        GaitError: if there is no collection, or it is one of the benchmark's robot.
+    """
+    folder = Path(folder)
+    rows = read_index(folder)
+    if not rows:
+        raise GaitError(f"the collection in {folder} is empty: run `gait sim --out {folder}`")
+    try:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise GaitError(f"{folder} has no readable {SETTINGS}: collect it again with `gait sim`") from None
+    if settings.get("sensors") == "twin":
+        raise GaitError(f"{folder} was recorded on the benchmark's robot, which must not enter a training")
+    digest = hashlib.sha256((folder / INDEX).read_bytes()).hexdigest()
+    return [folder / row["file"] for row in rows], {**settings, "index_sha256": digest}
+
+
+def read_episodes(
+    paths: Sequence[Path], architecture: Architecture, faults: Sequence[np.random.Generator | None]
+) -> tuple[list[Episode], Subject]:
+    """Read recordings of one robot; for `gait-legs` of any robots with as many legs, each with faults of its own."""
+    episodes, first = [], None
+    for path, rng in zip(paths, faults, strict=True):
+        log = open_log(path)
+        subject = Subject.of(log)
+        first = first or subject
+        if not isinstance(architecture, LegsArchitecture) and subject != first:
+            raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
+        if (len(subject.leg_names), round(subject.rate)) != (len(first.leg_names), round(first.rate)):
+            raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
+        episodes.append(episode_of(log, architecture, path, rng))
+    assert first is not None
+    return episodes, first
+
+
+def leg_normaliser(episodes: Sequence[Episode], architecture: LegsArchitecture) -> tuple[Array, Array]:
+    """Mean and standard deviation of a leg's numbers in a frame, over all legs; what a mirror flips is centred on 0."""
+    shared = np.concatenate([episode.features[::10, :SHARED] for episode in episodes])
+    own = np.concatenate([episode.features[::10, SHARED:].reshape(-1, PER_LEG) for episode in episodes])
+    own = own[:, architecture.leg_columns]
+    mean, std = np.append(shared.mean(0), own.mean(0)), np.append(shared.std(0), own.std(0))
+    return np.where(flipped(len(architecture.leg_columns) // 3), 0.0, mean), np.maximum(std, 1e-3)
+
+
+def normaliser(episodes: Sequence[Episode], architecture: Architecture) -> tuple[Array, Array]:
+    """Mean and standard deviation (F,) of the features over all episodes.
+
+    All legs share the statistics of their joints, so that a leg's numbers mean the same whichever leg it is. The gyro
+    is centred on zero and the accelerometer on gravity: what else the data average to is the walk, not the sensor.
+    """
+    if isinstance(architecture, LegsArchitecture):
+        return leg_normaliser(episodes, architecture)
+    count = sum(len(episode.features) for episode in episodes)
+    total = np.sum([episode.features.sum(0, dtype=np.float64) for episode in episodes], 0)
+    square = np.sum([np.square(episode.features, dtype=np.float64).sum(0) for episode in episodes], 0)
+    mean, second = total / count, square / count
+    for name in architecture.joint_features:
+        columns = np.array([architecture.columns(name, leg) for leg in range(architecture.legs)])
+        mean[columns], second[columns] = mean[columns].mean(0), second[columns].mean(0)
+    centre = mean.copy()
+    centre[:6] = (0.0, 0.0, 0.0, 0.0, 0.0, GRAVITY)
+    variance = second - 2.0 * centre * mean + centre**2
+    # A feature that never changes tells nothing; it must not be blown up either.
+    return centre, np.sqrt(np.maximum(variance, 1e-6))
 
 
 def generator(config: TrainConfig, purpose: int, number: int = 0) -> np.random.Generator:

@@ -82,15 +82,10 @@ def with_faults(log: Log, robot: Robot, rng: np.random.Generator, ranges: FaultR
     offsets[:, 1:] *= rng.normal(1.0, r.link, (len(offsets), 3, 1))
     log = log.replace(q=log.q[rows] + zero, dq=dq, tau=None if log.tau is None else tau[rows], gyro=gyro, accel=accel)
     if r.stamp_delay > 0:
-        log = _stamped_late(log, int(rng.integers(r.stamp_delay + 1)))
+        rows = np.maximum(np.arange(len(log)) - int(rng.integers(r.stamp_delay + 1)), 0)
+        sensors = {name: getattr(log, name) for name in ("gyro", "accel", "q", "dq", "q_des", "tau")}
+        log = log.replace(**{name: values[rows] for name, values in sensors.items() if values is not None})
     return Faulty(log, replace(robot, offsets=offsets), late)
-
-
-def _stamped_late(log: Log, samples: int) -> Log:
-    """The Log with each sample of its sensors under a later stamp."""
-    rows = np.maximum(np.arange(len(log)) - samples, 0)
-    sensors = {name: getattr(log, name) for name in ("gyro", "accel", "q", "dq", "q_des", "tau")}
-    return log.replace(**{name: values[rows] for name, values in sensors.items() if values is not None})
 
 
 def _smoothed(values: Array, share: float) -> Array:

@@ -9,8 +9,8 @@ from torch import Tensor, unflatten
 from gait.nets.features import PER_LEG, SHARED, VELOCITY, flipped
 from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
-from gait.train.leg_loss import carried_likelihood, carry, leg_likelihood
 from gait.train.loop import Trainer
+from gait.train.losses import carried_likelihood, carry, leg_likelihood
 from gait.train.validate import NetworkScore, score_of
 
 SPARSE, DENSE = 5, 2
@@ -33,14 +33,14 @@ class LegsTrainer(Trainer):
         batch = self.source.batch(number)
         features, velocity = mirrored(torch.from_numpy(batch.features), torch.from_numpy(batch.velocity), rng)
         features = legs_apart(features, velocity, config.legs_apart, rng)
-        first = int(rng.integers(every))
+        steps = slice(int(rng.integers(every)), None, every)
         used = legs_in_use(len(features), self.net.architecture.legs, config.hidden_legs, rng)
-        legs = self.net.legs(features, None, every, first, used)
-        truth = velocity[:, first::every]
+        legs = self.net.legs(features, None, steps, used)
+        truth = velocity[:, steps]
         loss = leg_likelihood(legs, truth, used)
         row: dict[str, float] = {}
         if filtered:
-            carried = carry(legs, truth, features[:, first::every, :3], used, self._dt, every, rng)
+            carried = carry(legs, truth, features[:, steps, :3], used, self._dt, every, rng)
             loss = carried_likelihood(carried) + LEG_SHARE * loss
             row["nees"] = float((carried.error.detach() ** 2 / carried.variance.detach()).mean())
         norm = self._update(loss, number)
@@ -54,7 +54,7 @@ class LegsTrainer(Trainer):
         velocity = torch.from_numpy(np.stack([episode.velocity[:steps] for episode in episodes]))
         used = torch.ones(len(features), self.net.architecture.legs).bool()
         with torch.no_grad():
-            legs = self.net.legs(features, None, DENSE)
+            legs = self.net.legs(features, None, slice(None, None, DENSE))
             carried = carry(legs, velocity[:, ::DENSE], features[:, ::DENSE, :3], used, self._dt, DENSE, rng)
         both = torch.stack([carried.error, 0.5 * torch.log(carried.variance)])  # (2, T, B, 3)
         error, log_std = both.transpose(1, 2).reshape(2, -1, 3).numpy().astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,15 +16,14 @@ from gait.errors import GaitError
 from gait.io import open_log
 from gait.io.atomic import commit
 from gait.nets.architecture import architecture_of
-from gait.nets.base import State, VelocityNet
+from gait.nets.base import RecurrentState, VelocityNet
 from gait.nets.build import build, network_of, weights_of
 from gait.nets.gait import GaitNet
 from gait.nets.model import Model, load_model
 from gait.robot import Robot
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
-from gait.train.data import MASK, DataSet, SequenceSource, generator
-from gait.train.episodes import normaliser, read_collection
+from gait.train.data import MASK, DataSet, SequenceSource, generator, normaliser, read_collection
 from gait.train.losses import loss_of
 from gait.train.recorder import Recorder
 from gait.train.validate import NetworkScore, score
@@ -50,12 +49,12 @@ class TrainingProgress:
 class Trainer:
     """A training that can be stopped after any iteration."""
 
-    def __init__(self, config: TrainConfig, source: SequenceSource, legs: int) -> None:
+    def __init__(self, config: TrainConfig, source: SequenceSource) -> None:
         """Make a network with fresh weights for the data of a source."""
         # One core: with more, sums are split differently and the last bits would depend on the machine.
         torch.set_num_threads(1)
         self.config, self.source = config, source
-        architecture = architecture_of({**config.architecture, "legs": legs})
+        architecture = architecture_of({**config.architecture, "legs": len(source.subject.leg_names)})
         self.net: VelocityNet
         if config.init:
             first = load_model(config.init)
@@ -87,19 +86,17 @@ class Trainer:
         uncertain = number >= config.l1_iterations
         features, velocity, contact = map(torch.from_numpy, self.source.batch(number))
         keep = self._keep(number)
-        state: State | None = None
+        state: RecurrentState | None = None
         losses, norms = [], []
         for first in range(0, config.steps, config.truncate):
-            piece = slice(first, min(first + config.truncate, config.steps))
-            seen = None if keep is None else keep[:, piece]
-            outputs = self.net.run(features[:, piece], state, seen, uncertain)
+            end = first + config.truncate
+            seen = None if keep is None else keep[:, first:end]
+            outputs = self.net.run(features[:, first:end], state, seen, uncertain)
             state = outputs.state.detach()
-            skip = max(config.burn_in - first, 0)
-            if skip >= piece.stop - piece.start:
+            counted = slice(max(first, config.burn_in), end)
+            if counted.start >= end:
                 continue
-            counted = outputs.without(skip)
-            rows = slice(first + skip, piece.stop)
-            loss = loss_of(counted, velocity[:, rows], contact[:, rows], config.contact_weight)
+            loss = loss_of(outputs, velocity[:, counted], contact[:, counted], config.contact_weight)
             norms.append(self._update(loss, number))
             losses.append(float(loss.detach()))
         return {"loss": float(np.mean(losses)), "gradient": float(np.mean(norms))}
@@ -167,15 +164,15 @@ def learning_rate(config: TrainConfig, number: int) -> float:
     return config.learning_rate * (config.iterations - number) / max(config.iterations - config.warmup, 1)
 
 
-def open_source(config: TrainConfig, workers: int = 1) -> tuple[SequenceSource, int]:
-    """The sequences a configuration asks for, and the number of legs."""
+def open_source(config: TrainConfig, workers: int = 1) -> SequenceSource:
+    """The sequences a configuration asks for."""
     if config.fresh:
         from gait.train.rollouts import Rollouts
 
         legs = Robot.load(config.robot).num_legs
-        return Rollouts(config, architecture_of({**config.architecture, "legs": legs}), workers), legs
+        return Rollouts(config, architecture_of({**config.architecture, "legs": legs}), workers)
     legs = len(open_log(read_collection(config.data[0])[0][0]).leg_names)
-    return DataSet(config, architecture_of({**config.architecture, "legs": legs})), legs
+    return DataSet(config, architecture_of({**config.architecture, "legs": legs}))
 
 
 def train(
@@ -200,38 +197,30 @@ def train(
         The model, as it was written to `model.safetensors`.
     """
     out = Path(out)
-    source, legs = open_source(config, workers)
+    source = open_source(config, workers)
     try:
-        trainer = trainer_of(config)(config, source, legs)
+        trainer = trainer_of(config)(config, source)
         if resume:
-            restored = load_checkpoint(out / CHECKPOINT, config, trainer.net, trainer.optimiser)
-            trainer.history, trainer.commit = restored
+            load_checkpoint(out / CHECKPOINT, trainer)
         else:
             write_config(config, out / CONFIG)
         with closing(Recorder(out, trainer.history)) as recorder:
-            _loop(trainer, out / CHECKPOINT, recorder, checkpoint_seconds, on_progress)
+            for progress in _iterate(trainer, recorder, out / CHECKPOINT, checkpoint_seconds):
+                if on_progress is not None:
+                    on_progress(progress)
             return _finish(trainer, out, recorder)
     finally:
         source.close()
 
 
-def _loop(
-    trainer: Trainer,
-    checkpoint: Path,
-    recorder: Recorder,
-    checkpoint_seconds: float,
-    on_progress: Callable[[TrainingProgress], None] | None,
-) -> None:
+def _iterate(trainer: Trainer, recorder: Recorder, checkpoint: Path, seconds: float) -> Iterator[TrainingProgress]:
+    """All iterations that are left, with a checkpoint every so many seconds."""
     config, history = trainer.config, trainer.history
     saved = time.monotonic()
     progress = TrainingProgress(len(history), config.iterations, np.nan, np.nan, np.nan, np.nan)
-
-    def save() -> None:
-        save_checkpoint(checkpoint, config, trainer.net, trainer.optimiser, history, trainer.commit)
-
     if not history:
         # Whatever stops a run, it can be resumed.
-        save()
+        save_checkpoint(checkpoint, trainer)
     while len(history) < config.iterations:
         started = time.perf_counter()
         row = trainer.iterate()
@@ -241,12 +230,11 @@ def _loop(
             progress = replace(progress, rmse=result.norm, within=result.within[0])
         recorder.add(row)
         progress = replace(progress, iteration=len(history), loss=row["loss"], samples_per_second=rate)
-        if time.monotonic() - saved >= checkpoint_seconds:
-            save()
+        if time.monotonic() - saved >= seconds:
+            save_checkpoint(checkpoint, trainer)
             saved = time.monotonic()
-        if on_progress is not None:
-            on_progress(progress)
-    save()
+        yield progress
+    save_checkpoint(checkpoint, trainer)
 
 
 def _finish(trainer: Trainer, out: Path, recorder: Recorder) -> Model:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gait.errors import need_extra
-from gait.io.atomic import atomic_path
+import numpy as np
 
-CURVES = "curves.png"
+from gait.errors import need_extra
+from gait.report.chart import COLOURS, Chart, Panel, Series
+from gait.report.draw import draw
 
 
 class Recorder:
@@ -37,28 +39,26 @@ class Recorder:
 
     def draw(self) -> None:
         """Draw loss, velocity error and calibration over the iterations."""
-        try:
-            import matplotlib
-        except ImportError:
-            raise need_extra("matplotlib", "viz") from None
-        matplotlib.use("agg")
-        from matplotlib import pyplot
-
         validated = [row for row in self._history if "validation_nll" in row]
-        figure, (top, middle, bottom) = pyplot.subplots(3, 1, figsize=(7, 8), sharex=True, layout="constrained")
-        top.plot([row["iteration"] for row in self._history], [row["loss"] for row in self._history], lw=0.8)
-        top.set_ylabel("training loss")
-        x = [row["iteration"] for row in validated]
-        for axis in "xyz":
-            middle.plot(x, [row[f"validation_velocity_rmse_{axis}"] for row in validated], label=axis)
-        middle.set(yscale="log", ylabel="validation error (m/s)")
-        middle.legend()
-        for sigma, honest in ((1, 0.683), (2, 0.954)):
-            shares = [row[f"validation_within_{sigma}_sigma"] for row in validated]
-            line = bottom.plot(x, shares, label=f"{sigma} sigma")
-            bottom.axhline(honest, color=line[0].get_color(), lw=0.8, ls=":")
-        bottom.set(ylim=(0, 1), ylabel="share within", xlabel="iteration")
-        bottom.legend()
-        with atomic_path(self._out / CURVES) as temporary:
-            figure.savefig(temporary, dpi=120, format="png")
-        pyplot.close(figure)
+
+        def curve(label: str, name: str, rows: list[dict[str, Any]], method: str = "gait") -> Series:
+            x, y = np.array([(row["iteration"], row[name]) for row in rows]).T
+            return Series(label, x, y, colour=COLOURS[method])
+
+        looks = "gait", "gait-legs", "iekf"
+        errors = [
+            curve(axis, f"validation_velocity_rmse_{axis}", validated, look)
+            for axis, look in zip("xyz", looks, strict=True)
+        ]
+        shares = [curve(f"{n} sigma", f"validation_within_{n}_sigma", validated, looks[n]) for n in (1, 2)]
+        honest = [
+            replace(one, label=f"honest {one.label}", y=np.full(len(one.y), share), dashed=True)
+            for one, share in zip(shares, (0.683, 0.954), strict=True)
+        ]
+        panels = {
+            "training loss": [curve("loss", "loss", self._history)],
+            "validation error (m/s)": errors,
+            "share within": [*shares, *honest],
+        }
+        drawn = [Panel(tuple(lines), "iteration", name, log_y="error" in name) for name, lines in panels.items()]
+        draw(Chart("curves", "Training", "Loss, velocity error and calibration by iteration.", tuple(drawn)), self._out)

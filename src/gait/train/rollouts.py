@@ -14,8 +14,7 @@ from gait.sim.plan import CollectConfig
 from gait.sim.sensors import SAMPLE_DT
 from gait.sim.workers import prepare_worker
 from gait.train.config import TrainConfig
-from gait.train.data import SequenceSource, noisy_episodes, stacked
-from gait.train.episodes import Episode, Subject, episode_of
+from gait.train.data import Episode, SequenceSource, Subject, episode_of, noisy_episodes, stacked
 
 AHEAD = 2
 """Iterations that are simulated in advance."""
@@ -28,15 +27,9 @@ class Rollouts(SequenceSource):
     def __init__(self, config: TrainConfig, architecture: Architecture, workers: int = 1) -> None:
         """Start the processes, and simulate what validation and the normaliser need."""
         self.config, self.architecture = config, architecture
-        plan = CollectConfig(
-            seconds=max(config.steps * SAMPLE_DT, 0.1),
-            seed=config.seed,
-            terrain=config.terrain,
-            robot=config.robot,
-            sensors="exact",
-            stationary_share=config.stationary_share,
-            airborne_share=config.airborne_share,
-        )
+        shared = ("seed", "terrain", "robot", "stationary_share", "airborne_share")
+        settings = {name: getattr(config, name) for name in shared}
+        plan = CollectConfig(seconds=max(config.steps * SAMPLE_DT, 0.1), sensors="exact", **settings)
         self._plans = [replace(plan, gait=gait) for gait in config.gaits]
         held = [replace(p, seconds=VALIDATION_SECONDS, seed=config.seed + 1_000_003) for p in self._plans]
         self.data = [{"version": __version__, "fresh": True, **p.as_dict()} for p in self._plans]

@@ -11,10 +11,10 @@ import torch
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
 from gait.log.log import Log
-from gait.nets.base import State, VelocityNet
+from gait.nets.base import RecurrentState, VelocityNet
 from gait.nets.build import network_of
 from gait.nets.model import Model
-from gait.train.episodes import Episode
+from gait.train.data import Episode
 
 CHUNK = 500
 """Steps at a time; the state is carried on."""
@@ -57,7 +57,7 @@ def predict(net: VelocityNet, inputs: Sequence[AnyArray]) -> list[tuple[Array, A
     longest = max(len(x) for x in inputs)
     batch = np.stack([np.concatenate([x, np.repeat(x[-1:], longest - len(x), 0)]) for x in inputs]).astype(np.float32)
     velocity, log_std = np.empty((2, *batch.shape[:2], 3))
-    state: State | None = None
+    state: RecurrentState | None = None
     with torch.no_grad():
         for first in range(0, longest, CHUNK):
             piece = slice(first, first + CHUNK)

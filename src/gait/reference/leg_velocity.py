@@ -1,22 +1,30 @@
-"""What `gait-legs` reads of a sample: for each leg the foot's position, the velocity that it measures, and its force.
+"""`gait-legs` around its network: what it reads of each leg, and one velocity from those of all legs.
 
 A leg whose foot stands still measures the velocity of base_link by itself, v = -(J dq + w x p), plus what a round foot
 rolls. Numbers are made to mean the same on every robot: positions in lengths of the leg, forces in weights of the
 robot. Joints are read later than the IMU, so the w that belongs to them is that of the latency before.
+
+The variance of a leg grows with its NIS against the predicted state, so that one wrong leg cannot drag the state along.
+It also grows with the foot acceleration, because the latency of the joints is never quite known; the known part of it
+is made up for by the predicted acceleration. A leg whose foot is at p measures a gyro bias b as -b x p: the estimate of
+b is added back, and the rest of it about z, where gravity tells nothing, shows in the differences between legs.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
+from gait.nets.features import PER_LEG, SHARED
+from gait.parameters import LEG_INSTANT, Options
 from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_velocity, joint_torques, per_leg
 from gait.reference.contacts import ground_force, rolling_velocity
+from gait.reference.filter import VEL, ReferenceFilter
 from gait.robot import Robot
 
-SHARED, PER_LEG = 6, 12
-"""Numbers that all legs share (angular rate, specific force), and those of each leg, three by three."""
 POSITION, VELOCITY, FORCE, FOOT_ACCELERATION = (slice(i, i + 3) for i in range(0, 12, 3))
 """Among those of a leg. No network reads the foot acceleration J ddq: it tells how much an unknown latency matters."""
 SMOOTHING = 0.004
@@ -25,6 +33,10 @@ HISTORY = 8
 """Angular rates that are kept: the latency is at most one sample less."""
 GRAVITY = 9.81
 UP_B = np.array([0.0, 0.0, 1.0])
+YAW_BIAS_STD, YAW_BIAS_PER_RATE, YAW_BIAS_PER_ACCEL = 1.5, 3.0, 0.3
+"""Factors on the standard deviation of the bias about z: always, for each rad/s and for each m/s^2; squares add up."""
+LARGEST_VARIANCE = 1e6
+"""Of the bias, (rad/s)^2; beyond it the legs tell nothing."""
 
 
 class LegGeometry:
@@ -37,8 +49,7 @@ class LegGeometry:
 
     def feet_b(self, features: Array) -> Array:
         """Foot positions (L, 3), m, of features (6 + 12 L,)."""
-        feet: Array = self.hips_b + self.length * features[SHARED:].reshape(-1, PER_LEG)[:, POSITION]
-        return feet
+        return self.hips_b + self.length * features[SHARED:].reshape(-1, PER_LEG)[:, POSITION]
 
 
 class LegFeatures:
@@ -102,3 +113,95 @@ class LegFeatures:
         self._rates = np.vstack([gyro_b, self._rates[:-1]])  # newest first
         back = min(self.latency / dt, HISTORY - 1.001) if dt > 0.0 else 0.0
         return np.array([np.interp(back, np.arange(HISTORY), rates) for rates in self._rates.T])
+
+
+class VelocityMeasurement(NamedTuple):
+    """What a network, or the legs together, measure."""
+
+    vel_b: Array
+    """Velocity of base_link (3,), m/s."""
+    var_b: Array
+    """Its variances (3,)."""
+    gyro_bias_z: float = 0.0
+    """Gyro bias about z of base_link less the estimate, rad/s."""
+    gyro_bias_z_var: float = 0.0
+    """Its variance; 0 if there is no such measurement."""
+    mean_b: Array | None = None
+    """Weighted mean of the legs' velocities (3,), before the latency is made up for."""
+
+
+def predicted_motion(
+    ekf: ReferenceFilter, gyro: Array, accel: Array, R_bi: Array, p_bi: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Of the predicted state of base_link in its own axes: angular rate, velocity, its variances, its derivative."""
+    R_wb = ekf.R @ R_bi.T
+    w_b = R_bi @ (gyro - ekf.gyro_bias)
+    v_b = R_wb.T @ ekf.v - np.cross(w_b, p_bi)
+    var_b = np.diag(R_wb.T @ ekf.P[VEL, VEL] @ R_wb)
+    # d/dt R' v = R' a - w x R' v; the lever arm's own acceleration is left out.
+    a_b = R_bi @ (accel - ekf.accel_bias) + R_wb.T @ ekf.g - np.cross(w_b, v_b)
+    return w_b, v_b, var_b, a_b
+
+
+def fuse_legs(
+    ekf: ReferenceFilter,
+    gyro: Array,
+    accel: Array,
+    features: Array,
+    leg_vel: Array,
+    leg_log_std: Array,
+    leg_ok: BoolArray,
+    geometry: LegGeometry,
+) -> VelocityMeasurement:
+    """One measurement from all legs in use, of which there is at least one.
+
+    Args:
+        ekf: with the predicted state.
+        gyro: angular rate as measured (3,).
+        accel: specific force as measured (3,).
+        features: of `LegFeatures` (6 + 12 L,).
+        leg_vel: velocity of base_link as each leg measures it (L, 3).
+        leg_log_std: log of its standard deviation (L, 3).
+        leg_ok: legs to use (L,).
+        geometry: of legs and IMU.
+    """
+    o, R_bi = ekf.options, geometry.R_bi
+    w_b, v_b, var_b, a_b = predicted_motion(ekf, gyro, accel, R_bi, geometry.p_bi)
+    feet_b = geometry.feet_b(features)[leg_ok]
+    foot_accel = features[SHARED:].reshape(-1, PER_LEG)[leg_ok][:, FOOT_ACCELERATION]
+
+    z = leg_vel[leg_ok] + np.cross(R_bi @ ekf.gyro_bias, feet_b)
+    r = leg_variances(leg_log_std[leg_ok], foot_accel, o)
+    innovation = z + o.joint_delay * a_b - v_b
+    nis = np.mean(innovation**2 / (var_b + LEG_INSTANT**2 * r), axis=1)
+    r = r * np.maximum(nis / o.leg_guard**2, 1.0)[:, None]
+
+    information = np.sum(1.0 / r, axis=0)
+    mean_b = np.sum(z / r, axis=0) / information
+    bias, bias_var = yaw_bias(feet_b, z - mean_b, 1.0 / r)
+    bias_var *= YAW_BIAS_STD**2 + YAW_BIAS_PER_RATE**2 * float(w_b @ w_b) + YAW_BIAS_PER_ACCEL**2 * float(a_b @ a_b)
+    return VelocityMeasurement(mean_b + o.joint_delay * a_b, 1.0 / information, bias, bias_var, mean_b)
+
+
+def leg_variances(log_std: Array, foot_accel: Array, options: Options) -> Array:
+    """Variances (L, 3): the network's, inflated, plus what an unknown latency adds while the foot accelerates."""
+    return (options.leg_inflation * np.exp(log_std)) ** 2 + (options.joint_delay_std / LEG_INSTANT * foot_accel) ** 2
+
+
+def yaw_bias(feet_b: Array, residual: Array, weight: Array) -> tuple[float, float]:
+    """Gyro bias about z and its variance by weighted least squares on what legs differ by; zeros if that is nothing.
+
+    A bias e moves the measurement of a leg at p by -e z x p = e (p_y, -p_x, 0).
+
+    Args:
+        feet_b: foot positions (L, 3).
+        residual: measurements of the legs less their weighted mean (L, 3).
+        weight: inverse variances (L, 3).
+    """
+    slope = np.stack([feet_b[:, 1], -feet_b[:, 0]], axis=1)  # (L, 2)
+    weight = weight[:, :2]
+    slope = slope - np.sum(weight * slope, axis=0) / np.sum(weight, axis=0)
+    information = float(np.sum(weight * slope**2))
+    if information * LARGEST_VARIANCE < 1.0:
+        return 0.0, 0.0
+    return float(np.sum(weight * slope * residual[:, :2])) / information, 1.0 / information
