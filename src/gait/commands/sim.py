@@ -97,6 +97,7 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
 
 def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
     from gait.sim.collect import draw_episode, episode_feedback
+    from gait.sim.episode import Simulation
     from gait.sim.render import RenderConfig, check_path, frames, save
 
     check_path(path)
@@ -108,7 +109,7 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
         look = replace(look, azimuth=100.0, elevation=-25.0)
     total = round(config.seconds * look.fps)
     with count_bar(options.interactive, "frames") as update:
-        for image in frames(episode, seed, look, episode_feedback(config, episode, seed), velocities):
+        for image in frames(Simulation(episode, seed, episode_feedback(config, episode, seed)), look, velocities):
             images.append(image)
             update(len(images), total, "")
     count = save(images, path, look)
