@@ -36,9 +36,7 @@ class Handled:
         self.rows: list[tuple[int, bool, np.ndarray]] = []
         """Row, whether it is held, specific force at the IMU in its own axes."""
         base = model.body("trunk").id
-        hand = simulation._hand
-        assert hand is not None
-        advance = hand.step
+        advance = simulation.physics
 
         def watched(model: object, data: mujoco.MjData) -> None:
             advance(model, data)
@@ -153,7 +151,7 @@ def test_legs_blend_into_every_manner_and_stay_within_reason() -> None:
 def pulled(quat: list[float], target: list[float], **changes: float) -> np.ndarray:
     """What a hand does to a base at rest at the origin."""
     qpos, wrench = np.array([0.0, 0.0, 0.0, *quat]), np.zeros(6)
-    grasp = Grasp(100.0, 20.0, 100.0, 20.0, 12.0, changes.get("leash", 0.2), 1.0, 1000.0, 5.0)
+    grasp = Grasp(100.0, 20.0, 100.0, 20.0, 12.0, 1000.0, 5.0, changes.get("leash", 0.2))
     at = HandTarget(np.array(target, dtype=float), np.zeros(3), np.zeros(3), np.ones(1), np.zeros(1))
     pull(qpos, np.zeros(6), np.zeros(6), np.zeros((3, 6)), grasp, np.array([0.1, 0.3, 0.4]), at, wrench)
     return wrench

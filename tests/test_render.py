@@ -41,7 +41,7 @@ def drawable() -> None:
 
 @pytest.fixture(scope="module")
 def images(drawable: None) -> list[np.ndarray]:
-    return list(frames(EPISODE, 0, LOOK))
+    return list(frames(Simulation(EPISODE, 0), LOOK))
 
 
 def test_frames_show_a_robot_that_moves_under_the_sky(images: list[np.ndarray]) -> None:
@@ -203,7 +203,7 @@ def test_without_egl_and_osmesa_one_sentence_says_what_to_install(monkeypatch: p
 
 
 @pytest.mark.parametrize("error", ["AttributeError('no glGetError')", "ImportError('no EGL')", "OSError('no library')"])
-@pytest.mark.parametrize("backend", render.BACKENDS)
+@pytest.mark.parametrize("backend", render.INSTALL)
 def test_a_backend_without_its_library_stops_drawing_and_nothing_else(backend: str, error: str, tmp_path: Path) -> None:
     # PyOpenGL throws what it likes where a library is missing; MuJoCo loads it as it is imported itself.
     (tmp_path / "OpenGL").mkdir()
@@ -223,7 +223,7 @@ def test_a_backend_without_its_library_stops_drawing_and_nothing_else(backend: s
     assert {path.name for path in tmp_path.iterdir()} == {"OpenGL", "walk"}
 
 
-@pytest.mark.parametrize("backend", render.BACKENDS)
+@pytest.mark.parametrize("backend", render.INSTALL)
 def test_the_verb_draws_with_either_backend(backend: str, tmp_path: Path) -> None:
     needs.require(backend)
     environment = {**os.environ, "MUJOCO_GL": backend}

@@ -11,9 +11,7 @@ mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 from gait.sim.settings import EpisodeConfig  # noqa: E402
 from gait.sim.world import (  # noqa: E402
     TERRAINS,
-    Surface,
     build_model,
-    contact_solref,
     find_terrain,
     ground_geom,
     scaled_robot,
@@ -119,8 +117,8 @@ def test_a_foot_bounces_as_much_as_restitution_says() -> None:
     def rebound(restitution: float) -> float:
         spec = mujoco.MjSpec()
         spec.option.timestep = 0.0005
-        surface = Surface(0.8, 0.1, contact_solref(restitution, 1.0))
-        ground_geom(spec.worldbody, surface, type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
+        config = EpisodeConfig(friction=0.8, restitution=restitution)
+        ground_geom(spec.worldbody, config, type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
         ball = spec.worldbody.add_body(pos=[0, 0, 0.2])
         ball.add_freejoint()
         ball.add_geom(type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[0.02, 0, 0], density=2000)

@@ -92,7 +92,12 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
 
 def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
     from gait.sim.collect import draw_episode, episode_feedback
+<<<<<<< HEAD
     from gait.sim.render import RenderConfig, Velocities, check_path, frames, save
+=======
+    from gait.sim.episode import Simulation
+    from gait.sim.render import RenderConfig, check_path, frames, save
+>>>>>>> ysim
 
     check_path(path)
     episode, seed, noise = draw_episode(config, 0)
@@ -113,7 +118,7 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
             velocities = Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
     total = round(config.seconds * look.fps)
     with count_bar(options.interactive, "frames") as update:
-        for image in frames(episode, seed, look, episode_feedback(config, episode, seed), velocities):
+        for image in frames(Simulation(episode, seed, episode_feedback(config, episode, seed)), look, velocities):
             images.append(image)
             update(len(images), total, "")
     count = save(images, path, look)

@@ -15,7 +15,6 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError, os_errors
-from gait.io.atomic import atomic_path
 from gait.nets.architecture import NORMALISER, Architecture, LegsArchitecture, architecture_of, shapes_of
 from gait.nets.features import features, physical_features
 

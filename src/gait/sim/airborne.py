@@ -11,7 +11,7 @@ actions, drawn at random; `gait.sim.handled` moves the legs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,14 +53,14 @@ class Grasp(NamedTuple):
     turn_stiffness: float
     turn_damping: float
     mass: float
-    leash: float
-    """How far the target may be from the base, m."""
-    grip: float
-    """Wanted share of the force, 0 to 1."""
     grip_rate: float
     """How fast the grip changes a second."""
     eagerness: float
     """How fast the target takes on the goal a second."""
+    leash: float = 0.2
+    """How far the target may be from the base, m."""
+    grip: float = 1.0
+    """Wanted share of the force, 0 to 1."""
 
 
 class HandTarget(NamedTuple):
@@ -127,7 +127,7 @@ class Hand:
             robot: whose base is held.
             model: the MuJoCo model.
             data: its state.
-            period: seconds between two calls of `plan`.
+            period: seconds of a control step.
             legs: learn from here whether they are in the air.
             rng: draws the sequence.
         """
@@ -139,16 +139,8 @@ class Hand:
         # The hand pulls as at a Go1, and what comes out is made as large as the robot.
         self._inertia = np.diag(rigid_body(robot, robot.q_stand).inertia) / self._size.inertia
         self._larger = np.repeat([self._size.mass, self._size.inertia], 3)
-        self._goal, self._sway = np.zeros(6), np.zeros((3, 6))
-        self._grasp = Grasp(*[0.0] * 9)
-        self._target = HandTarget(*(np.zeros(size) for size in (3, 3, 3, 1, 1)))
+        self._goal, self._sway, self._holds = np.zeros(6), np.zeros((3, 6)), False
         self._wrench: Array = data.xfrc_applied[self._base]
-        self._holds = False
-        self._sequence = self._actions()
-
-    def plan(self) -> None:
-        """Once a control step: continue the sequence."""
-        next(self._sequence)
 
     def step(self, model: Any, data: Any) -> None:
         """Stands in for MuJoCo's own step: pull, then step."""
@@ -157,7 +149,20 @@ class Hand:
             self._wrench *= self._larger
         mujoco.mj_step(model, data)
 
-    def _actions(self) -> Iterator[None]:
+    def _take(self, ramp: float) -> None:
+        """Take hold of the robot where it is and as it moves."""
+        rng, qpos, qvel = self.rng, self._data.qpos, self._data.qvel
+        place, turn = rng.uniform(8.0, 22.0), rng.uniform(7.0, 14.0)
+        damping, mass = 2.0 * rng.uniform(0.6, 1.1, 2) * (place, turn), self._mass / self._size.mass
+        self._grasp = Grasp(place**2, damping[0], turn**2, damping[1], mass, 1.0 / ramp, rng.uniform(4.0, 12.0))
+        w, x, y, z = qpos[3:7]
+        yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+        self._target = HandTarget(qpos[:3].copy(), qvel[:3].copy(), np.array([0.0, 0.0, yaw]), np.zeros(1), np.zeros(1))
+        self._sway[0], self._goal[:] = 0.0, 0.0
+        self._holds = True
+
+    def actions(self) -> Iterator[None]:
+        """The sequence, to be continued once a control step."""
         rng = self.rng
         yield from self._leave(rng.uniform(0.2, 1.5))
         while True:
@@ -259,34 +264,15 @@ class Hand:
         for i in range(max(round(seconds / self._period), 1)):
             yield i * self._period
 
-    def _until(
-        self, seconds: float, done: Callable[[], bool], rise: tuple[float, float] | None = None
-    ) -> Generator[None, None, bool]:
+    def _until(self, time: float, done: Callable[[], bool], rise: Sequence[float] = ()) -> Generator[None, None, bool]:
         """Wait until something is done, which is returned, or for some time; aim for a height meanwhile."""
-        for _ in self._steps(seconds):
-            if rise is not None:
+        for _ in self._steps(time):
+            if rise:
                 self._rise(*rise)
             yield
             if done():
                 return True
         return False
-
-    def _take(self, ramp: float) -> None:
-        """Take hold of the robot where it is and as it moves."""
-        rng, qpos, qvel = self.rng, self._data.qpos, self._data.qvel
-        place, turn = rng.uniform(8.0, 22.0), rng.uniform(7.0, 14.0)
-        damping = 2.0 * rng.uniform(0.6, 1.1, 2) * (place, turn)
-        self._grasp = Grasp(
-            place**2, damping[0], turn**2, damping[1], self._mass / self._size.mass, 0.2, 1.0, 1.0 / ramp,
-            rng.uniform(4.0, 12.0),
-        )  # fmt: skip
-        w, x, y, z = qpos[3:7]
-        yaw = math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-        start = qpos[:3], qvel[:3], (0.0, 0.0, yaw), 0.0, 0.0
-        for array, value in zip(self._target, start, strict=True):
-            array[:] = value
-        self._sway[0], self._goal[:] = 0.0, 0.0
-        self._holds = True
 
     def _let_go(self) -> None:
         self._holds = False
@@ -304,10 +290,8 @@ class Hand:
         angle, speed = rng.uniform(-math.pi, math.pi), speed * math.sqrt(rng.random())
         if math.hypot(x, y) > HOME:
             angle = math.atan2(-y, -x)
-        self._goal[:] = (
-            speed * math.cos(angle), speed * math.sin(angle), 0.0,
-            tilt * rng.uniform(-1, 1), tilt * rng.uniform(-1, 1), yaw_rate * rng.uniform(-1, 1),
-        )  # fmt: skip
+        self._goal[:3] = speed * math.cos(angle), speed * math.sin(angle), 0.0
+        self._goal[3:] = rng.uniform(-1, 1, 3) * (tilt, tilt, yaw_rate)
 
     def _swing(self) -> None:
         """Draw how the hand trembles and swings: half of the time not at all."""

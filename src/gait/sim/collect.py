@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -15,16 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gait._version import __version__
-from gait.errors import GaitError, reason
+from gait.errors import GaitError, os_errors
 from gait.log.log import Log
 from gait.robot import Robot
-from gait.sim.episode import TRUTH, Feedback, RawEpisode, SensedFeedback, episode_robot, run_episode
+from gait.sim.episode import TRUTH, Feedback, RawEpisode, episode_robot, run_episode
 from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
 from gait.sim.mismatch import body_of, sensors_of
 from gait.sim.plan import CollectConfig
-from gait.sim.proportions import Proportions
-from gait.sim.sensors import SensorStream, sense
-from gait.sim.settings import Command, EpisodeConfig, change_gait, random_schedule, randomise
+from gait.sim.sensors import SensedFeedback, SensorStream, sense
+from gait.sim.settings import Command, EpisodeConfig, change_gait, fit_commands, fit_episode, random_schedule, randomise
 from gait.sim.store import ROBOT_DIGEST, Store, sha256, write_robot
 from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
@@ -61,11 +60,13 @@ class CollectionProgress:
 
 
 OnProgress = Callable[[CollectionProgress], None]
+Job = tuple[CollectConfig, int, Path]
+"""What `record_episode` takes."""
+Drawn = tuple[EpisodeConfig, int, np.random.Generator]
+"""The settings, the physics seed and the sensor noise of one attempt at one episode."""
 
 
-def draw_episode(
-    config: CollectConfig, number: int, attempt: int = 0
-) -> tuple[EpisodeConfig, int, np.random.Generator]:
+def draw_episode(config: CollectConfig, number: int, attempt: int = 0) -> Drawn:
     """The settings, the physics seed and the sensor noise of one attempt at one episode.
 
     They depend on the collection's seed, the episode's number and the attempt only, never on the episodes before.
@@ -85,7 +86,7 @@ def draw_episode(
     if later:
         quicker = find_gait(gait).period / find_gait(later).period
         episode = replace(episode, commands=change_gait(episode.commands, config.seconds / 2.0, later, quicker))
-    episode = Proportions.of(episode_robot(episode)).episode(body_of(config.sensors, episode))
+    episode = fit_episode(body_of(config.sensors, episode), episode_robot(episode))
     return episode, int(physics.generate_state(1)[0]), np.random.default_rng(noise)
 
 
@@ -95,12 +96,9 @@ def _subject(config: CollectConfig, number: int) -> str:
     before = np.floor(number * config.stationary_share)
     if np.floor((number + 1) * config.stationary_share) > before:
         return STATIONARY
-    if config.airborne_share > 0.0:
-        # The others are counted by themselves, so that the two never ask for the same episode.
-        share, count = config.airborne_share / (1.0 - config.stationary_share), number - before
-        if np.floor((count + 1) * share + 1e-9) > np.floor(count * share + 1e-9):
-            return AIRBORNE
-    return config.gait
+    # The others are counted by themselves, so that the two never ask for the same episode.
+    share, count = config.airborne_share / (1.0 - config.stationary_share), number - before
+    return AIRBORNE if np.floor((count + 1) * share + 1e-9) > np.floor(count * share + 1e-9) else config.gait
 
 
 def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command, ...]:
@@ -115,8 +113,8 @@ def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command
     if episode.terrain == "debris":
         turns = np.arange(0.0, episode.seconds, DEBRIS_LENGTH / speed)
         return tuple(Command(start=float(start), vx=speed * (-1.0) ** i) for i, start in enumerate(turns))
-    schedule = random_schedule(rng, episode.seconds, 1.0 / find_gait(episode.gait).period)
-    return Proportions.of(episode_robot(episode)).commands(schedule)
+    schedule = random_schedule(rng, episode.seconds, episode.gait)
+    return fit_commands(schedule, episode_robot(episode))
 
 
 def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -> Feedback | None:
@@ -252,29 +250,22 @@ def collect(
     report()
     missing = [number for number in range(config.episodes) if number not in store.rows]
     try:
-        _work([(config, number, store.path(number)) for number in missing], workers, take)
+        with os_errors("cannot write"):
+            _work([(config, number, store.path(number)) for number in missing], workers, take)
     except KeyboardInterrupt:
         store.sweep()
         raise
-    except (GaitError, OSError, BrokenProcessPool) as error:
+    except (GaitError, BrokenProcessPool) as error:
+        killed = "a worker process was killed, perhaps for want of memory: use fewer --workers"
+        why = killed if isinstance(error, BrokenProcessPool) else error
         raise GaitError(
-            f"{_why(error)}; {len(store.rows)} of {config.episodes} episodes are safe in {out},"
+            f"{why}; {len(store.rows)} of {config.episodes} episodes are safe in {out},"
             " and the same command goes on from there"
         ) from None
     return report()
 
 
-def _why(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"cannot write: {reason(error)}"
-    if isinstance(error, BrokenProcessPool):
-        return "a worker process was killed, perhaps for want of memory: use fewer --workers"
-    return str(error)
-
-
-def _work(
-    jobs: list[tuple[CollectConfig, int, Path]], workers: int, take: Callable[[dict[str, Any], float], None]
-) -> None:
+def _work(jobs: Sequence[Job], workers: int, take: Callable[[dict[str, Any], float], None]) -> None:
     """Do the jobs and hand each result over as it comes in, in this process or in several."""
     if workers == 1 or len(jobs) < 2:
         for job in jobs:

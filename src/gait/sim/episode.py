@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from itertools import repeat
 
 import numpy as np
 
@@ -20,14 +20,9 @@ from gait.sim.kernels import Legs
 from gait.sim.mpc.controller import Controller
 from gait.sim.physics import mujoco
 from gait.sim.postures import LegMotion, RandomTargets, Rising
-from gait.sim.sensors import SensorConfig, SensorStream
 from gait.sim.settings import EpisodeConfig, check_schedule
-from gait.sim.stepping import DQ, OMEGA, POS, Q_DES, QUAT, TAU, VEL, Q
 from gait.sim.variety import variant_of
 from gait.sim.world import TIMESTEP, build_model, scaled_robot, stand_state
-
-if TYPE_CHECKING:
-    from gait.estimator import Estimator
 
 Feedback = Callable[[Array], tuple[Array, Array]]
 """Supplies the controller's velocity (3,) in the world frame and orientation wxyz (4,) in place of ground truth.
@@ -108,9 +103,7 @@ class Simulation:
         self.config, self.seed = config, seed
         self.robot = episode_robot(config)
         leg_corners(self.robot)  # other robots do not fit the record's columns, nor the controller
-        self.body = self.robot
-        if config.link_scale is not None:
-            self.body = scaled_robot(self.robot, np.array(config.link_scale))
+        self.body = scaled_robot(self.robot, np.array(config.link_scale or np.ones((4, 3))))
         world_rng, self.rng = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
         self.model = build_model(self.body, config, world_rng)
         self.data = d = mujoco.MjData(self.model)
@@ -125,26 +118,28 @@ class Simulation:
         self._motors = stepping.Motors(*gains, limits, response, np.zeros_like(limits))
         self._views = stepping.Physics(d.qpos, d.qvel, d.sensordata, d.ctrl)
         self.q_des, self._note = self.robot.q_stand.reshape(-1, 3).copy(), np.zeros(4)
-        self._feedback, self._fed, self._next_command = feedback, 0, 0
+        self._feedback, self._fed = feedback, 0
+        # Stand for the first 0.3 s, then walk: the schedule's first entry counts before the recording starts.
+        begin, first = min(0.3, config.settle) - self._settle * TIMESTEP - 1e-9, config.commands[0]
+        self._schedule = [replace(first, start=begin, gait=first.gait or config.gait), *config.commands[1:]]
         self.fell_row: int | None = None
         self.physics: Callable[..., object] = mujoco.mj_step
-        self._base_id = self.model.body(self.robot.base_link).id
         self.controller: Controller | LegMotion
-        self._hand: Hand | None = None
+        self._hand: Iterator[None] = repeat(None)
         settings = config.kp, config.kd, 1.0 / config.control_rate
         if config.gait == STATIONARY:
             self.controller = RandomTargets(self.robot, *settings, self.rng)
         elif config.gait == AIRBORNE:
             hand_rng, legs_rng = self.rng.spawn(2)
             self.controller = HandledLegs(self.robot, *settings, legs_rng)
-            self._hand = Hand(self.body, self.model, self.data, settings[-1], self.controller, hand_rng)
-            self.physics = self._hand.step
+            hand = Hand(self.body, self.model, self.data, settings[-1], self.controller, hand_rng)
+            self.physics, self._hand = hand.step, hand.actions()
         elif config.gait == RISING:
             self.controller = Rising(self.robot, *settings, self.rng)
             d.qpos[:19] = self.controller.start(self.body)
         else:
             self.controller = Controller(self.robot, "stand", *settings)
-        self.record[0, :7], self.record[0, Q] = d.qpos[:7], d.qpos[7:19]
+        self.record[0, :7], self.record[0, stepping.Q] = d.qpos[:7], d.qpos[7:19]
 
     @property
     def time(self) -> float:
@@ -158,63 +153,38 @@ class Simulation:
 
     def step(self) -> None:
         """One control step: read the state, compute joint targets and hold them for the control period."""
-        if self._hand is not None:
-            self._hand.plan()
-        self._decide()
-        record, row, model, data, views = self.record, self.row, self.model, self.data, self._views
-        self._note[:3], self._note[3] = self.controller.wanted, self.controller.gait_id
-        if self.config.pushes:
-            self._push()
-        step, q_des, note = self.physics, self.q_des, self._note
-        for _ in range(min(self._hold, self._rows - 1 - row)):
-            stepping.actuate(row, views, q_des, self._motors, note, record)
-            step(model, data)
-            row += 1
-        self.row = row
-        upright = stepping.note_state(row, views, record)
-        # Lying down is part of a stationary episode, tumbling of an airborne or rising one; a walking robot has fallen.
-        down = views.sensors[0] > 0.0 and self.config.gait not in OTHERS
-        tipped = upright < 0.5 and self.config.gait not in (AIRBORNE, RISING)
-        if (down or tipped) and self.fell_row is None:
-            self.fell_row = row
-
-    def _decide(self) -> None:
-        qpos, qvel = self.data.qpos, self.data.qvel
-        self._follow_schedule()
+        next(self._hand)
+        now, qpos, qvel = self.time, self.data.qpos, self.data.qvel
+        while self._schedule and self._schedule[0].start <= now:
+            self.controller.command(self._schedule.pop(0))
         quat, vel = qpos[3:7], qvel[:3]
         if self._feedback is not None:
             vel, quat = self._feedback(self.record[self._fed : self.row + 1])
             self._fed = self.row + 1
         self.q_des = self.controller.step(qpos[7:19], qvel[6:18], quat, qvel[3:6], vel)
-
-    def _follow_schedule(self) -> None:
-        """Stand for the first 0.3 s, then walk; the schedule's first entry counts before the recording starts."""
-        commands = self.config.commands
-        if self._next_command == 0:
-            if self.row * TIMESTEP >= min(0.3, self.config.settle):
-                self.controller.command(replace(commands[0], gait=commands[0].gait or self.config.gait))
-                self._next_command = 1
-            return
-        while self._next_command < len(commands) and commands[self._next_command].start <= self.time:
-            self.controller.command(commands[self._next_command])
-            self._next_command += 1
-
-    def _push(self) -> None:
-        force = np.zeros(3)
-        for push in self.config.pushes:
-            if push.start <= self.time < push.start + push.duration:
-                force += push.force_w
-        self.data.xfrc_applied[self._base_id, :3] = force
+        self._note[:3], self._note[3] = self.controller.wanted, self.controller.gait_id
+        if self.config.pushes:
+            due = [push.force_w for push in self.config.pushes if push.start <= now < push.start + push.duration]
+            self.data.body(self.robot.base_link).xfrc_applied[:3] = np.sum(due, axis=0)
+        for _ in range(min(self._hold, self._rows - 1 - self.row)):
+            stepping.actuate(self.row, self._views, self.q_des, self._motors, self._note, self.record)
+            self.physics(self.model, self.data)
+            self.row += 1
+        upright = stepping.note_state(self.row, self._views, self.record)
+        # Lying down is part of a stationary episode, tumbling of an airborne or rising one; a walking robot has fallen.
+        down = self._views.sensors[0] > 0.0 and self.config.gait not in OTHERS
+        tipped = upright < 0.5 and self.config.gait not in (AIRBORNE, RISING)
+        if (down or tipped) and self.fell_row is None:
+            self.fell_row = self.row
 
     def episode(self) -> RawEpisode:
         """What was recorded so far."""
         # The last row's forces need the dynamics of the last state.
-        end = self.row
         motors = self._motors._replace(torque=self._motors.torque.copy())
-        stepping.actuate(end, self._views, self.q_des, motors, self._note, self.record)
+        stepping.actuate(self.row, self._views, self.q_des, motors, self._note, self.record)
         mujoco.mj_forward(self.model, self.data)
-        self.record[end, stepping.FORCE] = -self._views.sensors[1:13]
-        rows = self.record[min(self._settle, end) : end + 1]
+        self.record[self.row, stepping.FORCE] = -self._views.sensors[1:13]
+        rows = self.record[min(self._settle, self.row) : self.row + 1]
         shape = (len(rows), self.robot.num_legs, 3)
         place, velocity = np.empty(shape), np.empty(shape)
         stepping.feet_of_rows(Legs.of(self.body), self.body.foot_radius, rows, place, velocity)
@@ -253,34 +223,6 @@ def run_episode(config: EpisodeConfig, seed: int, feedback: Feedback | None = No
     while not simulation.done:
         simulation.step()
     return simulation.episode()
-
-
-class SensedFeedback:
-    """Runs the sensors and an estimator beside the physics, a `Feedback`.
-
-    Ground truth initialises the estimator, while the robot stands still; from then on it has the sensors only.
-    """
-
-    def __init__(self, estimator: Estimator, sensors: SensorConfig, rng: np.random.Generator) -> None:
-        self._estimator, self._stream = estimator, SensorStream(estimator.robot, sensors, rng)
-        self._estimate: tuple[Array, Array] | None = None
-
-    def __call__(self, rows: Array) -> tuple[Array, Array]:
-        """Estimated velocity and orientation at the last of `rows`."""
-        if self._estimate is None:
-            first = rows[0].copy()
-            self._estimate = first[VEL], first[QUAT]
-            self._in_force = first[Q], np.zeros_like(first[TAU])
-            self._estimator.reset(quat_wb_wxyz=first[QUAT], vel_w=first[VEL], pos_w=first[POS])
-        for row in rows:
-            # Targets and torques of a row begin at its instant; what the drives report then is the row before's. They
-            # stay views: those of the newest row are filled in after this call.
-            sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[Q], row[DQ], *self._in_force)
-            self._in_force = row[Q_DES], row[TAU]
-            if sample is not None:
-                state = self._estimator.update(*sample)
-                self._estimate = state.vel_w, state.quat_wb_wxyz
-        return self._estimate
 
 
 def check_feedback(name: str) -> None:

@@ -86,8 +86,7 @@ def gait_of(name: str, robot: Robot) -> Gait:
     gait, corners, size = find_gait(name), leg_corners(robot), Proportions.of(robot)
     offsets = tuple(gait.offsets[corner] for corner in corners)
     pairs = tuple(tuple(corners.index(corner) for corner in pair) for pair in gait.pairs)
-    gait = replace(gait, offsets=offsets, pairs=pairs)
-    return size.fit(gait, period="time", step_height="length", inset="length")
+    return size.fit(replace(gait, offsets=offsets, pairs=pairs), period="time", step_height="length", inset="length")
 
 
 def gait_id(name: str) -> int:

@@ -12,12 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from gait.arrays import Array
-from gait.sim.gaits import find_gait, gait_of
+from gait.sim.gaits import gait_of
 from gait.sim.kernels import inverse
 from gait.sim.mpc.controller import Controller
 from gait.sim.postures import LegMotion, RandomTargets
-from gait.sim.proportions import Proportions
-from gait.sim.settings import random_schedule
+from gait.sim.settings import fit_commands, random_schedule
 
 IN_THE_AIR = {
     "trot": 0.25, "step": 0.2, "swim": 0.25, "reach": 0.15, "targets": 0.05, "hold": 0.05, "stiff": 0.03, "limp": 0.02
@@ -71,8 +70,7 @@ class Step(LegMotion):
     """Feet step below their hips in the order of the trot, by position alone: a policy without contact sensing."""
 
     def _begin(self) -> None:
-        robot, rng = self.robot, self.rng
-        trot, size = gait_of("trot", robot), self._size
+        trot, size, rng = gait_of("trot", self.robot), self._size, self.rng
         self._clock, self._rate, self._offsets = 0.0, rng.uniform(0.8, 1.2) / trot.period, trot.offsets
         self._stride, self._lift = size * rng.uniform(-1, 1, 2) * (0.08, 0.05), size * rng.uniform(0.03, 0.1)
         self._height = size * rng.uniform(0.22, 0.31)
@@ -143,8 +141,8 @@ class HandledLegs(LegMotion):
         else:
             motion = MOTIONS.get(name, LegMotion)(robot, *settings, rng)
         if name == "trot":
-            schedule = random_schedule(rng, 0.1, 1.0 / find_gait("trot").period)
-            motion.command(replace(Proportions.of(robot).commands(schedule)[0], gait="trot"))
+            schedule = random_schedule(rng, 0.1, "trot")
+            motion.command(replace(fit_commands(schedule, robot)[0], gait="trot"))
         elif name == "hold":
             share = rng.uniform(0.6, 1.0) if not self.airborne or rng.random() < 0.5 else 0.0
             motion.q_des = self._carrying(robot.q_stand, share).reshape(-1, 3)

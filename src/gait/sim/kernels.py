@@ -52,19 +52,15 @@ def compiled_copy(function: F) -> F:
 @compiled
 def rotate(R: Array, v: Array) -> Array:
     """R v (3,)."""
-    out = np.empty(3)
-    for i in range(3):
-        out[i] = R[i, 0] * v[0] + R[i, 1] * v[1] + R[i, 2] * v[2]
-    return out
+    turned: Array = R[:, 0] * v[0] + R[:, 1] * v[1] + R[:, 2] * v[2]
+    return turned
 
 
 @compiled
 def transform(R: Array, p: Array, v: Array) -> Array:
     """p + R v (3,)."""
-    out = np.empty(3)
-    for i in range(3):
-        out[i] = p[i] + R[i, 0] * v[0] + R[i, 1] * v[1] + R[i, 2] * v[2]
-    return out
+    moved: Array = p + R[:, 0] * v[0] + R[:, 1] * v[1] + R[:, 2] * v[2]
+    return moved
 
 
 @compiled
@@ -85,8 +81,7 @@ def product(A: Array, B: Array) -> Array:
     """A B (3, 3)."""
     out = np.empty((3, 3))
     for i in range(3):
-        for j in range(3):
-            out[i, j] = A[i, 0] * B[0, j] + A[i, 1] * B[1, j] + A[i, 2] * B[2, j]
+        out[i] = A[i, 0] * B[0] + A[i, 1] * B[1] + A[i, 2] * B[2]
     return out
 
 

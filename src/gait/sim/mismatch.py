@@ -43,10 +43,8 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
-TWIN = tuple(
-    Imperfection(**_hashable(entry))
-    for entry in yaml.safe_load(Path(__file__).with_name("twin.yaml").read_text(encoding="utf-8"))
-)
+_FILE = Path(__file__).with_name("twin.yaml")
+TWIN = tuple(Imperfection(**_hashable(entry)) for entry in yaml.safe_load(_FILE.read_text(encoding="utf-8")))
 """The benchmark robot. Slips are not in the list: they come from the terrain."""
 
 TRAINING_IMU = ImuNoise(gyro_noise=4.5e-4, accel_noise=4.5e-3)

@@ -3,8 +3,6 @@
 On import MuJoCo loads the backend that `MUJOCO_GL` names; without its library, PyOpenGL throws all kinds of errors.
 """
 
-from __future__ import annotations
-
 import os
 
 _BEFORE = {name: os.environ.get(name) for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}

@@ -19,7 +19,7 @@ from gait.robot import Robot
 from gait.sim.kernels import forward, inverse
 from gait.sim.mpc.controller import Controller
 from gait.sim.proportions import Proportions
-from gait.sim.settings import Command
+from gait.sim.settings import Command, fit_commands
 
 _LYING = (0.0, 1.35, -2.70)
 
@@ -33,8 +33,7 @@ class LegMotion:
     """Commanded gait, for the record; -1 where there is none."""
 
     def __init__(self, robot: Robot, kp: float, kd: float, period: float, rng: np.random.Generator) -> None:
-        self.robot, self.period = robot, period
-        self._kp, self._kd, self.rng = kp, kd, rng
+        self.robot, self._kp, self._kd, self.period, self.rng = robot, kp, kd, period, rng
         self.wanted = np.zeros(3)
         """Commanded velocities, for the record."""
         self._size = Proportions.of(robot).length
@@ -190,7 +189,7 @@ class Rising(RandomTargets):
         vx, vy, yaw_rate = rng.uniform((-0.3, -0.2, -0.5), (0.4, 0.2, 0.5))
         self._walker = Controller(self.robot, "stand", self._kp, self._kd, self.period)
         slow = Command(gait="trot", vx=vx, vy=vy, yaw_rate=yaw_rate)
-        self._walker.command(*Proportions.of(self.robot).commands([slow]))
+        self._walker.command(*fit_commands([slow], self.robot))
         self.wanted, self.gait_id = self._walker.wanted, self._walker.gait_id
         self._glide, self._hold, self._noise = rng.uniform(0.8, 2.0), rng.uniform(0.0, 1.5), 0.0
         yield
@@ -223,5 +222,4 @@ class Rising(RandomTargets):
         rng, legs = self.rng, self.robot.num_legs
         moving = rng.random(legs) < rng.choice([0.3, 0.6, 1.0])
         draw = rng.uniform(-1, 1, (legs, 3)) * (0.4, 0.8, 0.7)
-        pose: Array = np.where(moving[:, None], self._lying().reshape(legs, 3) + draw, self._to.reshape(legs, 3))
-        return pose.ravel()
+        return np.where(moving[:, None], self._lying().reshape(legs, 3) + draw, self._to.reshape(legs, 3)).ravel()

@@ -7,16 +7,12 @@ of the length, forces with the mass, gains of a joint with mass times length. A 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from gait.robot import Robot
-
-if TYPE_CHECKING:
-    from gait.sim.settings import Command, EpisodeConfig
 
 T = TypeVar("T")
 _LEG, _MASS = 0.426, 13.100448
@@ -81,14 +77,3 @@ class Proportions:
         changed = {name: fitted(getattr(settings, name), rule) for name, rule in rules.items()}
         made: Any = settings
         return cast("T", made._replace(**changed) if hasattr(made, "_replace") else replace(made, **changed))
-
-    def commands(self, commands: Sequence[Command]) -> tuple[Command, ...]:
-        """Commands for a Go1 as this robot can follow them."""
-        speeds = {"vx": "time", "vy": "time", "yaw_rate": "/time", "step_frequency": "/time"}
-        return tuple(self.fit(each, **speeds, height="length", step_height="length") for each in commands)
-
-    def episode(self, config: EpisodeConfig) -> EpisodeConfig:
-        """An episode of a Go1 with gains, loads and pushes that fit this robot; commands stay as they are."""
-        config = replace(config, pushes=tuple(self.fit(push, force_w="impulse") for push in config.pushes))
-        places = {"payload_position": "length", "com_shift": "length"}
-        return self.fit(config, **places, payload_mass="mass", kp="stiffness", kd="damping")

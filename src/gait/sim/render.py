@@ -6,6 +6,7 @@ process of its own, since a failed attempt cannot be taken back; nothing but thi
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import os
@@ -22,9 +23,13 @@ import numpy.typing as npt
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
 from gait.io.atomic import atomic_path
-from gait.sim.episode import Feedback, Simulation
+from gait.sim.episode import Simulation
 from gait.sim.physics import mujoco
-from gait.sim.settings import EpisodeConfig
+
+try:
+    from PIL import Image, ImageDraw, ImageFont
+except ImportError:
+    raise need_extra("Pillow", "sim") from None
 
 if TYPE_CHECKING:
     from gait.estimator import Estimator
@@ -40,7 +45,6 @@ PATIENCE = 60.0
 """Seconds that a backend may take to make a context."""
 INSTALL = {"egl": "`apt-get install libegl1 libgl1-mesa-dri`", "osmesa": "`apt-get install libosmesa6`"}
 """The backends, and what to run for each."""
-BACKENDS = tuple(INSTALL)
 TRUE, ESTIMATED = (86, 180, 233), (230, 159, 0)
 """Colours of the arrows. Okabe and Ito: told apart by colour-blind eyes."""
 HEIGHTS = (0.11, 0.17)
@@ -125,12 +129,11 @@ def add_arrows(scene: Any, base: Array, velocities: Velocities, time: float) -> 
 
 def add_legend(image: Frame, velocities: Velocities, time: float) -> Frame:
     """The image with a word on each arrow, and its speed, in the upper left corner."""
-    pillow, draw, fonts = _pillow()
     size = max(image.shape[0] // 20, 9)
-    font = fonts.load_default(size)
+    font = ImageFont.load_default(size)
     names = ("true", f"estimated ({velocities.name})")
-    picture = pillow.fromarray(image)
-    pen = draw.Draw(picture)
+    picture = Image.fromarray(image)
+    pen = ImageDraw.Draw(picture)
     margin, line = size // 2, size + size // 2
     wide = max(pen.textlength(name, font) for name in names)
     number = 3 * size + wide + pen.textlength("0.00 m/s", font)  # right edge of the speeds
@@ -201,22 +204,14 @@ class Canvas:
         self._context.free()
 
 
-def frames(
-    config: EpisodeConfig,
-    seed: int,
-    look: RenderConfig | None = None,
-    feedback: Feedback | None = None,
-    velocities: Velocities | None = None,
-) -> Iterator[Frame]:
-    """Simulate an episode and draw its recorded part, one frame after another.
+def frames(simulation: Simulation, look: RenderConfig, velocities: Velocities | None = None) -> Iterator[Frame]:
+    """Run an episode from its start and draw its recorded part, one frame after another.
 
     With `velocities`, which an earlier run of the same episode gave, arrows show them.
     """
-    look = look or RenderConfig()
-    simulation = Simulation(config, seed, feedback)
     canvas = Canvas(simulation.model, simulation.robot.base_link, look)
     try:
-        drawn, wanted = 0, round(config.seconds * look.fps)
+        drawn, wanted = 0, round(simulation.config.seconds * look.fps)
         while not simulation.done and drawn < wanted:
             simulation.step()
             if simulation.time >= drawn / look.fps:
@@ -234,18 +229,17 @@ def save(images: list[Frame], path: str | Path, look: RenderConfig | None = None
     look, strip = look or RenderConfig(), check_path(path) == ".png"
     if not images:
         raise GaitError(f"there are no frames to write to {path}: draw a longer episode")
-    pillow, _, _ = _pillow()
     options: dict[str, Any] = {"format": "PNG"}
     if strip:
         images = [images[i] for i in np.linspace(0, len(images) - 1, min(STRIP, len(images))).round().astype(int)]
         rows = [images[i : i + COLUMNS] for i in range(0, len(images), COLUMNS)]
         rows[-1] += [np.zeros_like(images[0])] * (len(rows[0]) - len(rows[-1]))
-        picture = pillow.fromarray(np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0))
+        picture = Image.fromarray(np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0))
     else:
         # One palette for all keeps the file small. Each colour counts once in it, so that a thin arrow keeps its own.
         few = np.concatenate(images[:: max(len(images) // 8, 1)]).reshape(-1, 3)
-        palette = pillow.fromarray((np.unique(few >> 2, axis=0) << 2)[None]).quantize(COLOURS)
-        quantized = [pillow.fromarray(image).quantize(palette=palette, dither=pillow.Dither.NONE) for image in images]
+        palette = Image.fromarray((np.unique(few >> 2, axis=0) << 2)[None]).quantize(COLOURS)
+        quantized = [Image.fromarray(image).quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
         picture, *others = quantized
         # GIF time steps are hundredths of a second.
         duration = max(round(100.0 / (look.fps * look.speed)), 2) * 10
@@ -271,9 +265,9 @@ def find_backend() -> str:
     `MUJOCO_GL`, MuJoCo's own switch, decides alone where it is set.
     """
     asked = os.environ.get("MUJOCO_GL", "").lower()
-    if asked and asked not in BACKENDS:
+    if asked and asked not in INSTALL:
         raise GaitError(f"MUJOCO_GL is '{asked}', which needs a screen: set it to egl or osmesa, or unset it")
-    for backend in (asked,) if asked else BACKENDS:
+    for backend in (asked,) if asked else INSTALL:
         if backend_works(backend):
             return backend
     if asked:
@@ -284,28 +278,17 @@ def find_backend() -> str:
 def backend_works(backend: str) -> bool:
     """Whether a context can be made in `egl` or `osmesa`, whatever error, crash or wait it ends in otherwise."""
     probe = f"from mujoco.{backend} import GLContext; c = GLContext(8, 8); c.make_current(); c.free()"
-    environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
-    try:
-        tried = subprocess.run(
-            [sys.executable, "-c", probe], env=environment, capture_output=True, check=False, timeout=PATIENCE
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return tried.returncode == 0
+    env = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        tried = subprocess.run([sys.executable, "-c", probe], env=env, capture_output=True, timeout=PATIENCE)
+        return tried.returncode == 0
+    return False
 
 
 @functools.cache
 def _gl_module() -> Any:
     # PyOpenGL binds to one platform for the life of the process, and MuJoCo records it in this variable.
     backend = os.environ.get("PYOPENGL_PLATFORM", "").lower()
-    if backend not in BACKENDS or not backend_works(backend):
+    if backend not in INSTALL or not backend_works(backend):
         os.environ["PYOPENGL_PLATFORM"] = backend = find_backend()
     return importlib.import_module(f"mujoco.{backend}")
-
-
-def _pillow() -> tuple[Any, Any, Any]:
-    try:
-        from PIL import Image, ImageDraw, ImageFont
-    except ImportError:
-        raise need_extra("Pillow", "sim") from None
-    return Image, ImageDraw, ImageFont

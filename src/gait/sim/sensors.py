@@ -27,10 +27,12 @@ from gait.log.log import Log
 from gait.log.sample import Sample
 from gait.robot import Robot
 from gait.sim import kernels
+from gait.sim.episode import RawEpisode
 from gait.sim.kernels import compiled, product, rotate
+from gait.sim.stepping import DQ, OMEGA, POS, Q_DES, QUAT, TAU, VEL, Q
 
 if TYPE_CHECKING:
-    from gait.sim.episode import RawEpisode
+    from gait.estimator import Estimator
 
 GRAVITY = 9.81
 PHYSICS_DT = 0.001
@@ -169,12 +171,6 @@ def _inertial(s: Sensors, row: Array, draws: Array, out: Array) -> None:
 
 
 @compiled
-def completes(number: int) -> bool:
-    """Whether a row is the last of a sample."""
-    return number > 0 and number % STRIDE == 0
-
-
-@compiled
 def advance(s: Sensors, number: int, row: Array, draws: Array, imu: Array, joints: Array) -> None:
     """Take row `number`, from 0; one that completes a sample writes `imu` (6,) and `joints` (3 J,).
 
@@ -191,7 +187,7 @@ def advance(s: Sensors, number: int, row: Array, draws: Array, imu: Array, joint
         s.reading[j] = reading
     if number == 0:
         s.R[:], s.v[:] = _imu_pose(s, row)
-    if not completes(number):
+    if number == 0 or number % STRIDE > 0:
         return
     sample = number // STRIDE - 1
     _inertial(s, row, draws, s.imu_line[sample % s.imu_line.shape[0]])
@@ -232,7 +228,7 @@ class SensorStream:
             A sample after every second step, otherwise None. `q_des` is the target in force.
         """
         self._row += 1
-        due = completes(self._row)
+        due = self._row > 0 and self._row % STRIDE == 0
         if due:
             self._draws = self._rng.standard_normal(IMU_DRAWS)
         row = np.concatenate([quat_wb_wxyz, vel_w, omega_b, q, dq, tau])
@@ -242,6 +238,34 @@ class SensorStream:
         angle, rate, torque = self._joints.reshape(3, -1).copy()
         gyro, accel = self._imu.reshape(2, 3).copy()
         return Sample(self._row * PHYSICS_DT, gyro, accel, angle, rate, q_des + self._sensors.offset, torque)
+
+
+class SensedFeedback:
+    """Runs the sensors and an estimator beside the physics, a `gait.sim.episode.Feedback`.
+
+    Ground truth initialises the estimator, while the robot stands still; from then on it has the sensors only.
+    """
+
+    def __init__(self, estimator: Estimator, sensors: SensorConfig, rng: np.random.Generator) -> None:
+        self._estimator, self._stream = estimator, SensorStream(estimator.robot, sensors, rng)
+        self._estimate: tuple[Array, Array] | None = None
+
+    def __call__(self, rows: Array) -> tuple[Array, Array]:
+        """Estimated velocity and orientation at the last of `rows`."""
+        if self._estimate is None:
+            first = rows[0].copy()
+            self._estimate = first[VEL], first[QUAT]
+            self._in_force = first[Q], np.zeros_like(first[TAU])
+            self._estimator.reset(quat_wb_wxyz=first[QUAT], vel_w=first[VEL], pos_w=first[POS])
+        for row in rows:
+            # Targets and torques of a row begin at its instant; what the drives report then is the row before's. They
+            # stay views: those of the newest row are filled in after this call.
+            sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[Q], row[DQ], *self._in_force)
+            self._in_force = row[Q_DES], row[TAU]
+            if sample is not None:
+                state = self._estimator.update(*sample)
+                self._estimate = state.vel_w, state.quat_wb_wxyz
+        return self._estimate
 
 
 def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Generator, source: str = "") -> Log:

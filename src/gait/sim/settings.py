@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gait.errors import GaitError
+from gait.robot import Robot
 from gait.sim.gaits import OTHERS, RISING, find_gait
+from gait.sim.proportions import Proportions
 from gait.sim.variety import Variant
 from gait.sim.world import PLATE_FRICTION, find_terrain
 
@@ -75,14 +77,14 @@ def check_schedule(commands: Sequence[Command]) -> None:
 
 
 def random_schedule(
-    rng: np.random.Generator, seconds: float, own_frequency: float, ranges: CommandRanges | None = None
+    rng: np.random.Generator, seconds: float, gait: str, ranges: CommandRanges | None = None
 ) -> tuple[Command, ...]:
     """Random commands for `seconds`.
 
     Args:
         rng: source of randomness.
         seconds: length of the schedule.
-        own_frequency: the gait's own cycles per second, which `frequency_scale` multiplies.
+        gait: name of the gait, whose own step frequency `frequency_scale` multiplies.
         ranges: what to draw from.
     """
     ranges = ranges or CommandRanges()
@@ -91,7 +93,7 @@ def random_schedule(
         moving = float(rng.random() >= ranges.still_share)
         velocity = {name: moving * rng.uniform(*getattr(ranges, name)) for name in ("vx", "vy", "yaw_rate")}
         heights = {name: rng.uniform(*getattr(ranges, name)) for name in ("height", "step_height")}
-        frequency = own_frequency * rng.uniform(*ranges.frequency_scale)
+        frequency = 1.0 / find_gait(gait).period * rng.uniform(*ranges.frequency_scale)
         commands.append(Command(start=start, **velocity, **heights, step_frequency=frequency))
         start += rng.uniform(*ranges.hold)
     return tuple(commands)
@@ -206,7 +208,8 @@ def randomise(
     """
     friction = rng.uniform(*find_terrain(base.terrain).friction_range)
     still = base.gait in OTHERS
-    frequency = 0.0 if still else 1.0 / find_gait(base.gait).period
+    # Nothing steps out to catch a robot that only follows joint targets; the hand pushes by itself.
+    pushed &= not still or base.gait == RISING
     # Evenly in the logarithm.
     kp = float(np.exp(rng.uniform(*np.log((20.0, 100.0)))))
     along = rng.uniform(-0.06, 0.06)
@@ -225,9 +228,21 @@ def randomise(
         # kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1.
         kd=float(np.sqrt(kp)) * rng.uniform(0.10, 0.20),
         control_rate=int(rng.choice((50, 100, 200, 250, 500))),
-        commands=base.commands if still else random_schedule(rng, base.seconds, frequency, commands),
-        # Nothing steps out to catch a robot that only follows joint targets; the hand pushes by itself.
-        pushes=random_pushes(rng, base.seconds, 6.0, (1.0, 5.0))
-        if pushed and (not still or base.gait == RISING)
-        else (),
+        commands=base.commands if still else random_schedule(rng, base.seconds, base.gait, commands),
+        pushes=random_pushes(rng, base.seconds, 6.0, (1.0, 5.0)) if pushed else (),
     )
+
+
+def fit_commands(commands: Sequence[Command], robot: Robot) -> tuple[Command, ...]:
+    """Commands for a Go1 as a robot of another size can follow them."""
+    speeds = {"vx": "time", "vy": "time", "yaw_rate": "/time", "step_frequency": "/time"}
+    rules, size = {**speeds, "height": "length", "step_height": "length"}, Proportions.of(robot)
+    return tuple(size.fit(command, **rules) for command in commands)
+
+
+def fit_episode(config: EpisodeConfig, robot: Robot) -> EpisodeConfig:
+    """An episode of a Go1 with gains, loads and pushes that fit a robot; commands stay as they are."""
+    size = Proportions.of(robot)
+    config = replace(config, pushes=tuple(size.fit(push, force_w="impulse") for push in config.pushes))
+    places = {"payload_position": "length", "com_shift": "length"}
+    return size.fit(config, **places, payload_mass="mass", kp="stiffness", kd="damping")

@@ -102,10 +102,9 @@ def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, A
         if missing_ok:
             return []
         raise GaitError(f"{folder} is not a collection: it has no {INDEX}, run `gait sim --out {folder}`") from None
-    except UnicodeDecodeError:
-        raise GaitError(f"cannot read {path}: it is not a text file") from None
-    except OSError as error:
-        raise GaitError(f"cannot read {path}: {reason(error)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = reason(error) if isinstance(error, OSError) else "it is not a text file"
+        raise GaitError(f"cannot read {path}: {why}") from None
     for number, line in enumerate(lines, start=1):
         with contextlib.suppress(ValueError, TypeError, KeyError):
             row = json.loads(line)

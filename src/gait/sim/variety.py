@@ -19,7 +19,7 @@ import yaml
 
 from gait import robot as robots
 from gait.arrays import Array
-from gait.errors import GaitError
+from gait.errors import located
 from gait.robot import Robot
 from gait.sim.kernels import forward
 from gait.sim.proportions import Proportions
@@ -48,11 +48,6 @@ class Variant:
     strength: float = 1.0
     """Torque limits, beyond what mass and length ask for."""
 
-    @property
-    def leg(self) -> float:
-        """Length of thigh and calf together, of two that were alike."""
-        return 0.5 * (self.thigh + self.calf)
-
 
 def draw_variant(rng: np.random.Generator, name: str) -> Variant:
     """Draw a robot that can walk."""
@@ -76,12 +71,10 @@ def draw_variant(rng: np.random.Generator, name: str) -> Variant:
 def varied(tree: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
     """The description of a variant, as a YAML file holds it, from the description it is a variant of."""
     new, old = copy.deepcopy(dict(tree)), Robot.of(tree, "the robot to vary")
-    leg = variant.leg
+    leg = 0.5 * (variant.thigh + variant.calf)
     base = np.array([*variant.base, leg])
     new["name"] = variant.name
-    new["leg"]["offsets"] = {
-        key: _scaled(tree["leg"]["offsets"][key], getattr(variant, key)) for key in ("hip", "thigh", "calf")
-    }
+    new["leg"]["offsets"] = {key: _scaled(at, getattr(variant, key)) for key, at in tree["leg"]["offsets"].items()}
     new["leg"]["foot_radius"] = _scaled(tree["leg"]["foot_radius"], variant.foot)
     new["legs"] = {name: _scaled(hip, base) for name, hip in tree["legs"].items()}
     sizes = {
@@ -125,8 +118,7 @@ def _part(part: Mapping[str, Any], size: Array, mass: float) -> dict[str, Any]:
     xx, yy, zz, xy, xz, yz = part["inertia"]
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     # Second moments stretch with the part; an inertia is made of them.
-    moments = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-    moments *= mass * np.outer(size, size)
+    moments = (0.5 * np.trace(inertia) * np.eye(3) - inertia) * (mass * np.outer(size, size))
     stretched = np.trace(moments) * np.eye(3) - moments
     rows, columns = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
     return {
@@ -161,7 +153,5 @@ def description_text(tree: Mapping[str, Any], comment: str) -> str:
 @lru_cache(maxsize=8)
 def variant_of(name_or_path: str, variant: Variant) -> Robot:
     """The variant of a robot. Shared, so nobody may change its arrays."""
-    try:
+    with located(f"cannot vary the robot {name_or_path}"):
         return Robot.of(varied(description(name_or_path), variant), variant.name)
-    except GaitError as error:
-        raise GaitError(f"cannot vary the robot {name_or_path}: {error}") from None

@@ -42,13 +42,11 @@ def hold_ctrl_c() -> Iterator[None]:
     if ours:
         signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     # The handler is for this process, whose other threads may receive the signal; the mask is what children inherit.
-    masks = hasattr(signal, "pthread_sigmask")
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
     if heard:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,18 +40,6 @@ SLOPE_ANGLE = 0.17
 
 
 @dataclass(frozen=True)
-class Surface:
-    """How a foot meets the ground."""
-
-    friction: float
-    """Sliding friction coefficient."""
-    slippery_friction: float
-    """Sliding friction coefficient of the slippery half of `circular`."""
-    solref: tuple[float, float]
-    """MuJoCo contact reference: time constant in seconds and damping ratio."""
-
-
-@dataclass(frozen=True)
 class Terrain:
     """A kind of ground."""
 
@@ -59,8 +47,8 @@ class Terrain:
     """Sliding friction unless an episode says otherwise."""
     friction_range: tuple[float, float]
     """What randomised episodes draw from."""
-    build: Callable[[Any, Surface, np.random.Generator], None]
-    """Adds the ground to an MjSpec."""
+    build: Callable[[Any, EpisodeConfig, np.random.Generator], None]
+    """Adds the ground to an MjSpec, for an episode whose friction is given."""
     loose: bool = False
     """Whether things lie about that can move."""
 
@@ -72,31 +60,29 @@ SOLIMP = (0.95, 0.99, 0.001, 0.5, 2.0)
 """Impedance from 0.95 at first touch to 0.99 at 1 mm: nearly rigid at once, so that feet hardly sink."""
 
 
-def ground_geom(
-    parent: Any, surface: Surface, friction: float | None = None, spin: Any = _SPIN, condim: int = 4, **geom: Any
-) -> Any:
+def ground_geom(parent: Any, config: EpisodeConfig, spin: Any = _SPIN, condim: int = 4, **geom: Any) -> Any:
     """Add a geom that feet walk on; its contact parameters win over those of the robot."""
-    mu = surface.friction if friction is None else friction
-    contact = {"solref": list(surface.solref), "solimp": list(SOLIMP), "condim": condim, "priority": 1}
-    return parent.add_geom(friction=[mu, *spin], contype=1, conaffinity=1, **contact, **geom)
+    solref = contact_solref(config.restitution, config.contact_stiffness)
+    contact = {"solref": list(solref), "solimp": list(SOLIMP), "condim": condim, "priority": 1}
+    return parent.add_geom(friction=[config.friction, *spin], contype=1, conaffinity=1, **contact, **geom)
 
 
-def _flat(spec: Any, surface: Surface, rng: np.random.Generator, material: str = "grid") -> None:
-    ground_geom(spec.worldbody, surface, name="floor", type=_PLANE, size=[0, 0, 1], material=material)
+def _flat(spec: Any, config: EpisodeConfig, rng: np.random.Generator, material: str = "grid") -> None:
+    ground_geom(spec.worldbody, config, name="floor", type=_PLANE, size=[0, 0, 1], material=material)
 
 
 _slippery = partial(_flat, material="plate")
 
 
-def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+def _debris(spec: Any, config: EpisodeConfig, rng: np.random.Generator) -> None:
     """Loose pebbles and planks on a plane, dense along the first metres of the way."""
-    _flat(spec, surface, rng)
+    _flat(spec, config, rng)
 
     def loose(name: str, half: Any, kind: Any, place: Any, yaw: float, density: float, tint: list[float]) -> None:
         body = spec.worldbody.add_body(name=name, pos=list(place), quat=[np.cos(yaw / 2), 0, 0, np.sin(yaw / 2)])
         body.add_freejoint()
         # Stones have edges: they neither spin nor roll for long.
-        ground_geom(body, surface, spin=(0.02, 0.004), condim=6, type=kind, size=list(half), density=density, rgba=tint)
+        ground_geom(body, config, spin=(0.02, 0.004), condim=6, type=kind, size=list(half), density=density, rgba=tint)
 
     for i in range(48):
         half = rng.uniform([0.010, 0.010, 0.006], [0.025, 0.025, 0.014])
@@ -109,17 +95,15 @@ def _debris(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
         loose(f"plank{i}", half, _BOX, place, rng.uniform(0, 6.28), 600.0, [0.6, 0.45, 0.25, 1])
 
 
-def _circular(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+def _circular(spec: Any, config: EpisodeConfig, rng: np.random.Generator) -> None:
     """Two half planes that meet at x = 0: slippery ahead of the start, rubber behind it."""
-    for name, side, mu, material in (
-        ("rubber", -1.0, surface.friction, "grid"),
-        ("plate", 1.0, surface.slippery_friction, "plate"),
-    ):
-        box = {"type": _BOX, "size": [25, 25, 0.5], "pos": [side * 25, 0, -0.5], "material": material}
-        ground_geom(spec.worldbody, surface, friction=mu, name=name, **box)
+    plate = replace(config, friction=config.slippery_friction)
+    for name, side, material, half in (("rubber", -25, "grid", config), ("plate", 25, "plate", plate)):
+        box = {"type": _BOX, "size": [25, 25, 0.5], "pos": [side, 0, -0.5], "material": material}
+        ground_geom(spec.worldbody, half, name=name, **box)
 
 
-def _rough(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+def _rough(spec: Any, config: EpisodeConfig, rng: np.random.Generator) -> None:
     """A height field of smoothed noise, a few centimetres high, flat around the start."""
     cells, half, top = 160, 8.0, 0.05
     noise = rng.normal(size=(cells, cells))
@@ -133,18 +117,18 @@ def _rough(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
     field = spec.add_hfield(name="rough", nrow=cells, ncol=cells, size=[half, half, top, 0.1])
     field.userdata = heights.ravel()
     floor = {"type": mujoco.mjtGeom.mjGEOM_HFIELD, "hfieldname": "rough", "pos": [0, 0, -0.5 * top]}
-    ground_geom(spec.worldbody, surface, name="floor", material="grid", **floor)
+    ground_geom(spec.worldbody, config, name="floor", material="grid", **floor)
 
 
-def _slope(spec: Any, surface: Surface, rng: np.random.Generator) -> None:
+def _slope(spec: Any, config: EpisodeConfig, rng: np.random.Generator) -> None:
     """A plane that climbs along +x from 0.6 m ahead of the start."""
-    _flat(spec, surface, rng)
+    _flat(spec, config, rng)
     length, thick = 40.0, 1.0
     c, s = np.cos(SLOPE_ANGLE), np.sin(SLOPE_ANGLE)
     centre = np.array([0.6, 0.0, 0.0]) + length / 2 * np.array([c, 0, s]) - thick / 2 * np.array([-s, 0, c])
     turn = [np.cos(SLOPE_ANGLE / 2), 0, -np.sin(SLOPE_ANGLE / 2), 0]
     box = {"type": _BOX, "size": [length / 2, 20, thick / 2], "pos": list(centre), "quat": turn, "material": "grid"}
-    ground_geom(spec.worldbody, surface, name="ramp", **box)
+    ground_geom(spec.worldbody, config, name="ramp", **box)
 
 
 TERRAINS = {
@@ -173,6 +157,7 @@ def scaled_robot(robot: Robot, link_scale: Array) -> Robot:
     return replace(robot, offsets=offsets)
 
 
+@lru_cache
 def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
     """MuJoCo's contact time constant and damping ratio for a bounce and a stiffness.
 
@@ -206,18 +191,17 @@ def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | 
         # One robot is one island: looking for more costs a tenth of the step.
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
     friction = terrain.friction if config.friction is None else config.friction
-    solref = contact_solref(config.restitution, config.contact_stiffness)
     # The robot comes first, so that its coordinates lead the state whatever lies around.
     _add_robot(spec, robot, config)
-    terrain.build(spec, Surface(friction, config.slippery_friction, solref), rng or np.random.default_rng(0))
+    terrain.build(spec, replace(config, friction=friction), rng or np.random.default_rng(0))
     return spec.compile()
 
 
-def stand_state(robot: Robot, height: float = 0.0) -> Array:
-    """Generalised position (19,) of the robot standing on the plane z = `height`: base pose wxyz, then joints."""
+def stand_state(robot: Robot) -> Array:
+    """Generalised position (19,) of the robot standing on the plane z = 0: base pose wxyz, then joints."""
     feet, _ = forward(robot, robot.q_stand)
-    drop = -float(feet[:, 2].mean()) + robot.foot_radius
-    return np.concatenate([[0.0, 0.0, drop + height, 1.0, 0.0, 0.0, 0.0], robot.q_stand])
+    height = -float(feet[:, 2].mean()) + robot.foot_radius
+    return np.concatenate([[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0], robot.q_stand])
 
 
 def _inertia(body: Any, link: Link) -> None:
@@ -237,8 +221,7 @@ def _loaded_base(robot: Robot, config: EpisodeConfig) -> Link:
     """The base with its payload and shifted centre of mass as one rigid link."""
     links = [replace(robot.base, com=robot.base.com + np.array(config.com_shift))]
     if config.payload_mass > 0.0:
-        side = 0.12
-        box = config.payload_mass * side**2 / 6.0 * np.eye(3)
+        box = config.payload_mass * 0.12**2 / 6.0 * np.eye(3)  # a cube of 12 cm
         links.append(Link(config.payload_mass, np.array(config.payload_position), box))
     return combined(links)
 
@@ -296,6 +279,6 @@ def _link_shape(body: Any, robot: Robot, part: str, tip: Array) -> None:
 
 def _contact_sensor(spec: Any, name: str, geom: str, field: Any) -> None:
     """Net contact force in the world frame on a geom, or just whether it touches anything."""
-    net = 3  # reduce the contacts to their net force, expressed in the world frame
+    # The 3 reduces the contacts to their net force, expressed in the world frame.
     kind, of = mujoco.mjtSensor.mjSENS_CONTACT, mujoco.mjtObj.mjOBJ_GEOM
-    spec.add_sensor(name=name, type=kind, objtype=of, objname=geom, intprm=[1 << int(field), net, 1])
+    spec.add_sensor(name=name, type=kind, objtype=of, objname=geom, intprm=[1 << int(field), 3, 1])

@@ -16,8 +16,6 @@ from gait.sim.mpc.walk_state import Pattern, Preview, Tuning, WalkReading, WalkS
 from gait.sim.proportions import Proportions
 from gait.sim.settings import Command
 
-_STILL: Array = np.zeros(3)
-
 
 def rigid_body(robot: Robot, q: Array) -> Link:
     """The whole robot, frozen at the joints `q` (J,), as one link in the base frame."""
@@ -67,8 +65,7 @@ class Controller:
         self._plan_every = max(1, round(1.0 / (c.plan_rate * period)))
         self.height, self.step_height, self.frequency = c.height, gait.step_height, 0.0
         self.friction, self.wanted = c.friction, np.zeros(3)
-        self.q_des = robot.q_stand.reshape(legs, 3).copy()
-        self._count = 0
+        self.q_des, self._count = robot.q_stand.reshape(legs, 3).copy(), 0
 
     def command(self, command: Command) -> None:
         """Follow another command from now on."""
@@ -99,9 +96,14 @@ class Controller:
         if clock.advance(self.period, self.frequency):
             self._place_hips()
         # To stand is to stop: brake while the legs still step.
-        wanted = self.wanted if clock.gait.duty < 1.0 else _STILL
+        wanted = self.wanted * float(clock.gait.duty < 1.0)
         pattern = Pattern(clock.phases, clock.duty, clock.period)
-        self._trust_ground(observe(self._legs, reading, self.tuning, pattern, wanted, state))
+        slip, c = observe(self._legs, reading, self.tuning, pattern, wanted, state), self.tuning
+        # Count on less friction at once when feet slip, and on more again little by little when they hold.
+        if slip > c.slip_speed:
+            self.friction = max(self.friction * math.exp(-self.period / c.caution_time), c.least_friction)
+        else:
+            self.friction = min(self.friction + c.trust_rate * self.period, c.friction)
         if self._count % self._plan_every == 0:
             look_ahead(reading, self._com_b, self.height, pattern, state, self._view)
             yaw, dt = math.atan2(state.R[1, 0], state.R[0, 0]), clock.period / HORIZON
@@ -120,11 +122,3 @@ class Controller:
 
     def _place_hips(self) -> None:
         self.state.hips[:] = self._under_hips - np.sign(self._under_hips) * self.clock.inset
-
-    def _trust_ground(self, slip: float) -> None:
-        """Count on less friction at once when feet slip, and on more again little by little when they hold."""
-        c = self.tuning
-        if slip > c.slip_speed:
-            self.friction = max(self.friction * math.exp(-self.period / c.caution_time), c.least_friction)
-        else:
-            self.friction = min(self.friction + c.trust_rate * self.period, c.friction)

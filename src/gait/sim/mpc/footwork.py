@@ -81,8 +81,7 @@ def step_phases(pattern: Pattern, s: WalkState) -> None:
             if duty < phase < duty + 0.35 * (1.0 - duty):
                 s.stance[leg] = 0
                 s.lifted[leg] = phase
-                s.start[leg] = s.feet_w[leg]
-                s.target[leg] = s.feet_w[leg]
+                s.start[leg] = s.target[leg] = s.feet_w[leg]
         elif phase < s.lifted[leg] - 1e-9:
             s.stance[leg] = 1
             s.anchor[leg] = s.feet_w[leg]
@@ -103,8 +102,7 @@ def track_ground(rate: float, s: WalkState) -> None:
     `rate` is the share of the way to the new plane in this step.
     """
     legs = s.stance.shape[0]
-    count, error = 0, 0.0
-    mean = np.zeros(3)
+    count, error, mean = 0, 0.0, np.zeros(3)
     for leg in range(legs):
         # A foot that has just landed may still settle; later its place is the ground's.
         if s.stance[leg] == 1 and s.progress[leg] >= 0.3:
@@ -138,11 +136,10 @@ def follow_command(wanted: Array, tuning: Tuning, yaw: float, s: WalkState) -> N
         step = (tuning.acceleration if i < 2 else tuning.yaw_acceleration) * dt
         s.following[i] += min(max(wanted[i] - s.following[i], -step), step)
     s.vel_cmd[0], s.vel_cmd[1] = about_z(yaw, s.following[0], s.following[1])
-    gap_x = s.pose[0] + s.vel_cmd[0] * dt - s.pos[0]
-    gap_y = s.pose[1] + s.vel_cmd[1] * dt - s.pos[1]
-    far = math.sqrt(gap_x * gap_x + gap_y * gap_y)
+    gap = s.pose[:2] + s.vel_cmd[:2] * dt - s.pos[:2]
+    far = math.sqrt(gap[0] * gap[0] + gap[1] * gap[1])
     shrink = leash / far if far > leash else 1.0
-    s.pose[0], s.pose[1] = s.pos[0] + shrink * gap_x, s.pos[1] + shrink * gap_y
+    s.pose[:2] = s.pos[:2] + shrink * gap
     turn = (s.pose[2] + s.following[2] * dt - yaw + math.pi) % (2.0 * math.pi) - math.pi
     s.pose[2] = yaw + min(max(turn, -0.3), 0.3)
 
@@ -191,10 +188,9 @@ def joint_targets(legs: Legs, reading: WalkReading, tuning: Tuning, lift: float,
     # Base poses at the middle of the hold and shortly before and after, then the present one.
     times = np.array([0.5 * tuning.dt - _EPS, 0.5 * tuning.dt, 0.5 * tuning.dt + _EPS, 0.0])
     Rs, ps = np.empty((4, 3, 3)), np.empty((4, 3))
-    for k in range(3):
+    for k in range(4):
         Rs[k] = turned(s.R, reading.omega_b, times[k])
         ps[k] = s.pos + reading.vel_w * times[k] + 0.5 * s.acc * times[k] * times[k]
-    Rs[3], ps[3] = s.R, s.pos
     # A falling body does not feel its weight, nor do its legs.
     gravity = -rotate(s.R.T, s.acc + np.array([0.0, 0.0, 9.81]))
     qs, still = np.empty((4, 3)), np.zeros(3)

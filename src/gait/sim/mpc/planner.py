@@ -17,7 +17,7 @@ import daqp
 import numpy as np
 
 from gait.arrays import AnyArray, Array
-from gait.sim.kernels import about_z, compiled, cross, rotate
+from gait.sim.kernels import about_z, compiled, cross, rotate, transform
 from gait.sim.mpc.walk_state import Pattern, Preview, WalkReading, WalkState
 from gait.sim.proportions import Proportions
 
@@ -42,14 +42,10 @@ class Cost(NamedTuple):
     @staticmethod
     def of(mass: float, inertia_b: Array, size: Proportions) -> Cost:
         """What a deviation costs a body: the same at any size."""
-        weights = [
-            np.array([8.0, 8.0, 6.0]),  # roll, pitch, yaw
-            np.array([2.0, 2.0, 50.0]) / size.length**2,  # position
-            np.array([0.02, 0.02, 0.3]) / (1.0 / size.length),  # angular velocity
-            np.array([0.5, 0.5, 0.2]) / size.length,  # velocity
-        ]
-        inertia_inv = np.ascontiguousarray(np.linalg.inv(inertia_b))
-        return Cost(mass, inertia_inv, np.concatenate(weights), 2e-5 / size.mass**2)
+        # Roll, pitch, yaw; position; angular velocity; velocity.
+        weights = np.array([8.0, 8.0, 6.0, 2.0, 2.0, 50.0, 0.02, 0.02, 0.3, 0.5, 0.5, 0.2])
+        weights /= np.repeat([1.0, size.length**2, 1.0 / size.length, size.length], 3)
+        return Cost(mass, np.ascontiguousarray(np.linalg.inv(inertia_b)), weights, 2e-5 / size.mass**2)
 
 
 @compiled
@@ -135,37 +131,27 @@ def _reference(yaw: float, com_height: float, period: float, s: WalkState, out: 
 
 
 @compiled
-def assemble(dt: float, cost: Cost, view: Preview, hessian: Array, gradient: Array, index: AnyArray) -> int:
+def assemble(dt: float, cost: Cost, view: Preview, index: AnyArray, hessian: Array, gradient: Array) -> None:
     """Cost of the forces of all standing feet, by closed-form sums over the horizon.
 
     Args:
         dt: length of a step in seconds.
         cost: weights and body.
         view: the horizon.
-        hessian: output, at least (n, n).
-        gradient: output, at least (n,).
-        index: output, step and leg of every force triple.
-
-    Returns:
-        Number of force triples; the program has three times as many unknowns.
+        index: step and leg of every force triple (n, 2); the program has three times as many unknowns.
+        hessian: output (3 n, 3 n).
+        gradient: output (3 n,).
     """
-    share, arms, state, reference = view.share, view.arms, view.state, view.reference
-    mass, inertia_inv, weights, force_weight = cost.mass, cost.inertia_inv, cost.weights, cost.force_weight
-    steps, legs = share.shape
-    count = 0
-    for j in range(steps):
-        for a in range(legs):
-            if share[j, a] >= LEAST_SHARE:
-                index[count, 0], index[count, 1] = j, a
-                count += 1
+    state, reference, weights = view.state, view.reference, cost.weights
+    steps, count = view.share.shape[0], index.shape[0]
     # Angular velocity that a unit force in one step brings, (count, 3, 3): I^-1 [r]x times the time it acts.
     turn, push = np.empty((count, 3, 3)), np.empty(count)
     for c in range(count):
         j, a = index[c, 0], index[c, 1]
-        time = dt * share[j, a]
-        push[c] = time / mass
+        time = dt * view.share[j, a]
+        push[c] = time / cost.mass
         for i in range(3):
-            turn[c, i] = time * cross(inertia_inv[i], arms[j, a])
+            turn[c, i] = time * cross(cost.inertia_inv[i], view.arms[j, a])
     # Errors of the free fall against the reference, weighted.
     error = np.empty((steps, 12))
     for k in range(steps):
@@ -186,11 +172,7 @@ def assemble(dt: float, cost: Cost, view: Preview, hessian: Array, gradient: Arr
                     sums[j, m, i] += weights[i] * lag + weights[6 + i]
     for c in range(count):
         j = index[c, 0]
-        for i in range(3):
-            g = push[c] * pull[j, 3 + i]
-            for w in range(3):
-                g += turn[c, w, i] * pull[j, w]
-            gradient[3 * c + i] = g
+        gradient[3 * c : 3 * c + 3] = transform(turn[c].T, push[c] * pull[j, 3:], pull[j])
         for d in range(c, count):
             m = index[d, 0]
             for i in range(3):
@@ -201,19 +183,16 @@ def assemble(dt: float, cost: Cost, view: Preview, hessian: Array, gradient: Arr
                     if i == k:
                         h += push[c] * push[d] * sums[j, m, 3 + i]
                         if c == d:
-                            h += force_weight
+                            h += cost.force_weight
                     hessian[3 * c + i, 3 * d + k] = h
                     hessian[3 * d + k, 3 * c + i] = h
-    return count
 
 
 @compiled
-def first_forces(
-    solution: Array, index: AnyArray, count: int, yaw: float, mass: float, forces: Array, acceleration: Array
-) -> None:
+def first_forces(solution: Array, index: AnyArray, yaw: float, mass: float, forces: Array, acceleration: Array) -> None:
     """Forces of the first step (L, 3) and the acceleration they give the body, both in the world frame."""
     forces[:], acceleration[:], acceleration[2] = 0.0, 0.0, -GRAVITY
-    for k in range(count):
+    for k in range(index.shape[0]):
         if index[k, 0] > 0:
             break
         leg = index[k, 1]
@@ -243,9 +222,6 @@ class ForcePlanner:
 
     def __init__(self, cost: Cost, max_force: float) -> None:
         self._cost, self._max_force = cost, max_force
-        most = HORIZON * 4
-        self._hessian, self._gradient = np.empty((3 * most) ** 2), np.empty(3 * most)
-        self._index = np.empty((most, 2), dtype=np.int64)
 
     def plan(self, dt: float, mu: float, yaw: float, view: Preview, forces: Array, acceleration: Array) -> bool:
         """Plan in the heading frame; write the forces of the first step and their effect in the world frame.
@@ -261,15 +237,15 @@ class ForcePlanner:
         Returns:
             Whether the program was solved.
         """
-        count = int(np.count_nonzero(view.share >= LEAST_SHARE))
-        n, solution = 3 * count, self._gradient[:0]
-        if count > 0:
-            hessian, gradient = self._hessian[: n * n].reshape(n, n), self._gradient[:n]
-            assemble(dt, self._cost, view, hessian, gradient, self._index)
-            places, signs, matrix, *bounds = limits(count, self._max_force)
+        index = np.ascontiguousarray(np.argwhere(view.share >= LEAST_SHARE))
+        n, solution = 3 * len(index), np.empty(0)
+        if n > 0:
+            hessian, gradient = np.empty((n, n)), np.empty(n)
+            assemble(dt, self._cost, view, index, hessian, gradient)
+            places, signs, matrix, *bounds = limits(len(index), self._max_force)
             matrix[places] = mu * signs
             solution, _, flag, _ = daqp.solve(hessian, gradient, matrix, *bounds)
             if flag != 1:
                 return False
-        first_forces(solution, self._index, count, yaw, self._cost.mass, forces, acceleration)
+        first_forces(solution, index, yaw, self._cost.mass, forces, acceleration)
         return True
