@@ -92,12 +92,8 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
 
 def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
     from gait.sim.collect import draw_episode, episode_feedback
-<<<<<<< HEAD
-    from gait.sim.render import RenderConfig, Velocities, check_path, frames, save
-=======
     from gait.sim.episode import Simulation
-    from gait.sim.render import RenderConfig, check_path, frames, save
->>>>>>> ysim
+    from gait.sim.render import RenderConfig, Velocities, check_path, frames, save
 
     check_path(path)
     episode, seed, noise = draw_episode(config, 0)
