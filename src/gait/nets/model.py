@@ -192,6 +192,8 @@ def write_arrays(path: str | Path, kind: str, arrays: dict[str, AnyArray], heade
     from safetensors.numpy import save
 
     metadata = {"gait": kind, "version": str(VERSION), "header": json.dumps(header)}
+    from gait.io.atomic import atomic_path  # not needed to run a model
+
     with atomic_path(path) as temporary:
         temporary.write_bytes(save(arrays, metadata))
 
