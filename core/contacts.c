@@ -130,14 +130,19 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
     for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
     rotate(robot->R_bi, rate, omega_b);
     rotate(robot->R_bi, f->R + 6, up_b);
-    for (int leg = 0; leg < robot->legs; leg++)
+    for (int leg = 0; leg < robot->legs; leg++) {
+        fetch_next(g);
         if (take_leg(g, sample, leg, omega_b, up_b, tau)) health |= GAIT_SLIP;
+    }
+    fetch_next(g);
     if (!filter_propagate(f, &config->settings, &config->settings.noise, c->walk, c->roll_i, g->input.gyro,
                           g->input.accel, g->input.dt))
         return health | GAIT_BAD_SAMPLE;
     for (int leg = 0; leg < robot->legs; leg++)
         if (f->active[leg] && !c->contact[leg]) filter_remove_foot(f, leg);
+    fetch_next(g);
     if (!filter_correct_feet(f, c->foot_i, cov_i, 0)) health |= GAIT_REJECTED;
+    fetch_next(g);
     for (int leg = 0; leg < robot->legs; leg++) {
         standing += f->active[leg];
         if (!f->active[leg] && c->contact[leg]) filter_add_foot(f, leg, c->foot_i[leg], cov_i, f->R);

@@ -66,8 +66,18 @@ typedef struct gait_leg_state {
     uint8_t begun, seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS];
 } gait_leg_state;
 
+/* In a batch: lines of the cache that the context whose turn is next will need. */
+enum { GAIT_FETCH_LINES = 512, GAIT_FETCH_AT_ONCE = 16 };
+typedef struct gait_fetch {
+    const char *from;
+    int count, done;
+    uint32_t lines[GAIT_FETCH_LINES];
+} gait_fetch;
+
 struct gait_t {
     const gait_config *config;
+    ptrdiff_t scratch; /* where its networks work, in bytes from here */
+    gait_fetch *fetch; /* of the batch that is under way, or null */
     gait_filter filter;
     gait_input input;
     gait_contact_state contacts;
@@ -82,6 +92,18 @@ struct gait_t {
     int32_t contact_source;
     uint8_t align, measured, spare, has_joints;
 };
+
+/* Bring some of those lines on their way: processors wait for about twenty at a time, so a step calls this many times. */
+static inline void fetch_next(const gait_t *g)
+{
+#ifdef __GNUC__
+    gait_fetch *plan = g->fetch;
+    for (int k = 0; plan && k < GAIT_FETCH_AT_ONCE && plan->done < plan->count; k++)
+        __builtin_prefetch(plan->from + 64 * (size_t)plan->lines[plan->done++], 1, 2);
+#else
+    (void)g;
+#endif
+}
 
 /* lie.c */
 void lie_coefficients(double angle, double c[4]);
@@ -135,6 +157,7 @@ gait_measurement legs_fuse(gait_t *g);
 /* admit.c */
 int gait_admit(gait_t *g, const gait_sample *sample, uint32_t *health);
 
-float *gait_memory(gait_t *g); /* of the network, and of the spare one behind it */
+float *gait_memory(gait_t *g);  /* of the network, and of the spare one behind it */
+float *gait_scratch(gait_t *g); /* of whichever runs */
 
 #endif

@@ -8,11 +8,6 @@
 
 #include "core.h"
 
-#ifdef __GNUC__
-#define GAIT_FETCH(address) __builtin_prefetch(address, 1, 2)
-#else
-#define GAIT_FETCH(address) (void)(address)
-#endif
 
 static const double JITTER = 0.2;        /* share of the network's period within which a sample is its sample */
 static const double LONGEST_GAP = 10.0;  /* s that are bridged as a whole */
@@ -39,10 +34,27 @@ static size_t memory_floats(const gait_config *c, size_t *first)
     return *first + (c->spare_network ? gait_network_floats(c->spare_network) : 0);
 }
 
-size_t gait_bytes(const gait_config *config)
+static size_t scratch_floats(const gait_config *c)
+{
+    if (c->leg_network) return gait_leg_network_scratch(c->leg_network, c->robot.legs);
+    return c->network ? gait_network_scratch(c->network) : 0; /* the spare one has the same architecture */
+}
+
+/* Floats are multiples of 16, so that all parts begin at a multiple of 64 bytes. */
+static size_t scratch_offset(const gait_config *c)
 {
     size_t first;
-    return context_bytes() + (memory_floats(config, &first) * sizeof(float) + 63) / 64 * 64;
+    return context_bytes() + memory_floats(c, &first) * sizeof(float);
+}
+
+float *gait_scratch(gait_t *g)
+{
+    return (float *)((char *)g + g->scratch);
+}
+
+size_t gait_bytes(const gait_config *config)
+{
+    return scratch_offset(config) + scratch_floats(config) * sizeof(float);
 }
 
 size_t gait_row_doubles(const gait_config *config)
@@ -81,6 +93,7 @@ gait_t *gait_init(void *memory, const gait_config *config)
     gait_t *g = memory;
     memset(memory, 0, gait_bytes(config));
     g->config = config;
+    g->scratch = (ptrdiff_t)scratch_offset(config);
     gait_reset_gravity(g, NULL);
     return g;
 }
@@ -207,6 +220,7 @@ static void bridge_without_feet(gait_t *g, double dt)
  * error of a step goes with the square of its length, and its density with the power of 3/2. */
 static void advance(gait_t *g, double dt, uint32_t health)
 {
+    fetch_next(g);
     const gait_config *c = g->config;
     const gait_settings *s = &c->settings;
     const gait_input *in = &g->input;
@@ -250,7 +264,9 @@ static void predict(gait_t *g, double part, double moment)
     float features[6 + 3 * GAIT_MAX_JOINTS], *memory;
     unsigned char seen[2 + GAIT_MAX_LEGS + 3];
     if (c->method == GAIT_LEGS) {
+        fetch_next(g);
         legs_step(g, part, moment);
+        fetch_next(g);
         return;
     }
     const gait_network *network = network_of(g, &memory);
@@ -261,7 +277,9 @@ static void predict(gait_t *g, double part, double moment)
         seen[0] = seen[1] = g->input.blind == 0.0;
         memcpy(seen + 2, g->input.ok, (size_t)c->robot.legs);
     }
-    gait_network_step(network, memory, features, seen, g->predicted);
+    fetch_next(g);
+    gait_network_step(network, memory, gait_scratch(g), features, seen, g->predicted);
+    fetch_next(g);
 }
 
 /* What the network says as a measurement of base_link's velocity. */
@@ -285,6 +303,7 @@ static uint32_t correct(gait_t *g)
     const double *R_bi = robot->R_bi;
     const gait_measurement m = measure(g);
     gait_filter *f = &g->filter;
+    fetch_next(g);
     double rate[3], omega_b[3], lever_b[3], vel_i[3], cov_i[9];
     for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
     rotate(R_bi, rate, omega_b);
@@ -296,6 +315,7 @@ static uint32_t correct(gait_t *g)
             cov_i[3 * i + j] = R_bi[i] * m.variance[0] * R_bi[j] + R_bi[3 + i] * m.variance[1] * R_bi[3 + j]
                 + R_bi[6 + i] * m.variance[2] * R_bi[6 + j];
     if (m.bias_variance > 0.0) filter_correct_gyro_bias(f, R_bi + 6, m.bias, m.bias_variance);
+    fetch_next(g);
     if (!filter_correct_velocity(f, vel_i, cov_i)) return GAIT_REJECTED;
     g->measured = 1;
     return 0;
@@ -427,11 +447,12 @@ static void write_details(gait_t *g, double *out)
         for (int leg = 0; leg < c->robot.legs; leg++) out[leg] = g->contacts.contact[leg];
     if (!c->with_details) return;
     if (c->method == GAIT_LEGS) {
-        if (attention) gait_leg_network_attention(c->leg_network, c->robot.legs, gait_memory(g), g->legs.seen, out);
+        if (attention)
+            gait_leg_network_attention(c->leg_network, c->robot.legs, gait_memory(g), gait_scratch(g), g->legs.seen, out);
         for (int i = 0; i < 6 * c->robot.legs; i++) out[attention + (size_t)i] = (double)g->legs.out[i];
     } else if (attention) {
         const gait_network *network = network_of(g, &memory);
-        gait_network_attention(network, memory, out);
+        gait_network_attention(network, memory, gait_scratch(g), out);
     }
 }
 
@@ -451,6 +472,7 @@ uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready)
     uint32_t health;
     const int verdict = gait_admit(g, sample, &health);
     *ready = 0;
+    fetch_next(g);
     if (verdict == REFUSED) return health;
     if (g->config->method == GAIT_CONTACTS) return contact_step(g, sample, verdict, health);
     if (g->config->method == GAIT_EXTERNAL) return external_step(g, verdict, health, ready);
@@ -482,6 +504,8 @@ int gait_correct(gait_t *g, int m, const double *z, const double *H, const doubl
 
 uint32_t gait_end(gait_t *g, uint32_t health, gait_state *state)
 {
+    fetch_next(g);
+    fetch_next(g);
     if (recover(g)) health |= GAIT_DIVERGED;
     if (g->config->method != GAIT_CONTACTS && !g->measured) health |= GAIT_STARTING;
     if (state) write_state(g, health, state);
@@ -520,35 +544,62 @@ void gait_step_row(gait_t *g, const double *row, double *state_and_cov)
     gait_cov(g, state_and_cov + gait_state_doubles(g->config));
 }
 
-static void fetch(const void *from, size_t bytes)
+/* Lines of the cache that a step reads and writes in a context. */
+static void plan_range(gait_fetch *plan, const gait_t *g, const void *from, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i += 64) GAIT_FETCH((const char *)from + i);
+    const size_t start = (size_t)((const char *)from - (const char *)g);
+    for (size_t line = start / 64; line <= (start + bytes - 1) / 64 && plan->count < GAIT_FETCH_LINES; line++)
+        if (plan->count == 0 || plan->lines[plan->count - 1] != line) plan->lines[plan->count++] = (uint32_t)line;
 }
 
-/* What a step of a context will read and write, on its way to the cache before it is needed. */
-static void fetch_context(gait_t *g, const gait_config *c, size_t network_floats)
+static void plan_fetch(gait_fetch *plan, gait_t *g)
 {
+    const gait_config *c = g->config;
     const int size = gait_cov_size(c);
-    fetch(g, offsetof(gait_t, filter.P) + (size_t)(size * GAIT_STRIDE(size)) * sizeof(double));
-    fetch(&g->input, sizeof g->input);
-    if (c->method == GAIT_CONTACTS) fetch(&g->contacts, sizeof g->contacts);
-    if (c->method == GAIT_LEGS) fetch(&g->legs, sizeof g->legs);
-    fetch(g->safe_R, sizeof *g - offsetof(gait_t, safe_R));
-    fetch(gait_memory(g), network_floats * sizeof(float));
+    const size_t joints = (size_t)c->robot.joints * sizeof(double), features = 6 * sizeof(float) + joints / 2 * 3;
+    const gait_leg_state *l = &g->legs;
+    const double *const arrays[5] = {g->input.q, g->input.dq, g->input.e, g->input.raw_q, g->input.raw_dq};
+    const double *const of_legs[9] = {l->tau[0], l->tau[1], l->q[0],  l->q[1],      l->dq[0],
+                                      l->dq[1],  l->last_dq, l->ddq, l->smooth_tau};
+    size_t floats;
+    memory_floats(c, &floats);
+    plan_range(plan, g, g, offsetof(gait_t, filter.P) + (size_t)(size * GAIT_STRIDE(size)) * sizeof(double));
+    for (int k = 0; k < 5; k++) plan_range(plan, g, arrays[k], joints);
+    plan_range(plan, g, g->input.unchanged, sizeof g->input - offsetof(gait_input, unchanged));
+    if (c->method == GAIT_CONTACTS) plan_range(plan, g, &g->contacts, sizeof g->contacts);
+    for (int k = 0; k < 9 && c->method == GAIT_LEGS; k++) plan_range(plan, g, of_legs[k], joints);
+    if (c->method == GAIT_LEGS) {
+        plan_range(plan, g, l->gyro, offsetof(gait_leg_state, last_dq) - offsetof(gait_leg_state, gyro));
+        plan_range(plan, g, l->rates_b, sizeof *l - offsetof(gait_leg_state, rates_b));
+    }
+    plan_range(plan, g, g->safe_R, offsetof(gait_t, joints) - offsetof(gait_t, safe_R));
+    if (c->method == GAIT_VELOCITY) {
+        plan_range(plan, g, g->last, features);
+        plan_range(plan, g, g->now, features);
+    }
+    if (floats) plan_range(plan, g, gait_memory(g), floats * sizeof(float));
 }
 
+/* All contexts work in the scratch of the first, which stays in the cache, and while one steps the next is fetched. */
 void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows, const unsigned char *skip,
                        double *states)
 {
     const gait_config *c = first->config;
     const size_t width = gait_row_doubles(c), out = gait_state_doubles(c);
-    size_t floats;
-    memory_floats(c, &floats);
+    const ptrdiff_t own = first->scratch;
+    gait_fetch plan = {NULL, 0, 0, {0}};
+    plan_fetch(&plan, first);
     for (size_t k = 0; k < n; k++) {
         gait_t *g = (gait_t *)((char *)first + k * bytes);
         const gait_sample sample = sample_of(c, rows + k * width);
-        if (k + 1 < n) fetch_context((gait_t *)((char *)g + bytes), c, floats);
-        if (!(skip && skip[k])) gait_update(g, &sample, (gait_state *)(states + k * out));
+        if (skip && skip[k]) continue;
+        plan.from = (const char *)g + bytes;
+        plan.done = k + 1 < n ? 0 : plan.count;
+        g->fetch = &plan;
+        if (!c->with_details) g->scratch = own - (ptrdiff_t)(k * bytes);
+        gait_update(g, &sample, (gait_state *)(states + k * out));
+        g->scratch = own;
+        g->fetch = NULL;
     }
 }
 

@@ -29,7 +29,7 @@ extern "C" {
 #define GAIT_MAX_LEGS 8
 #endif
 #ifndef GAIT_MAX_JOINTS
-#define GAIT_MAX_JOINTS (8 * GAIT_MAX_LEGS)
+#define GAIT_MAX_JOINTS (4 * GAIT_MAX_LEGS)
 #endif
 /* Most feet in the state; 0 will do where no method takes contacts, and leaves the covariance small. */
 #ifndef GAIT_MAX_FEET

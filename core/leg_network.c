@@ -8,7 +8,8 @@ enum { SHARED_TILE = 64, SHARED_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
 /* Score of a hidden leg: its share is exactly zero. */
 static const float UNSEEN_LEG = -1e30f;
 
-/* Where things lie in the memory of a context; [slots]: legs, padded to a multiple of four that are computed at once.
+/* Where things lie: first what a context keeps, then what a step works with, which contexts may share; [slots]: legs,
+ * padded to a multiple of four that are computed at once.
  *
  * There are as many rings as samples from one frame to the next, each with every `stride`-th sample. A sample is
  * written twice, `frames` places apart: the frames of a step then always lie side by side, oldest first. */
@@ -21,7 +22,7 @@ typedef struct leg_memory {
     float *looks;  /* queries, keys and values [slots][3][heads][width], padded */
     float *shares; /* [legs][heads][slots] */
     float *raw;    /* log-std before its bounds [legs][3] */
-    size_t floats;
+    size_t kept, scratch;
 } leg_memory;
 
 static int look_rows(const gait_leg_network *n)
@@ -32,29 +33,30 @@ static int joined_width(const gait_leg_network *n) { return n->hidden + n->heads
 static int layer_step(const gait_leg_network *n) { return n->hidden > n->mlp ? n->hidden : n->mlp; }
 static int leg_slots(int legs) { return (int)vec_round_up((size_t)legs, LEGS_AT_ONCE); }
 
-static float *leg_take(leg_memory *m, float *memory, int count)
+static float *leg_take(size_t *used, float *memory, int count)
 {
-    float *piece = memory ? memory + m->floats : NULL;
-    m->floats += vec_round_up((size_t)count, 16);
+    float *piece = memory ? memory + *used : NULL;
+    *used += vec_round_up((size_t)count, 16);
     return piece;
 }
 
-static leg_memory leg_layout(const gait_leg_network *n, int legs, float *memory)
+static leg_memory leg_layout(const gait_leg_network *n, int legs, float *memory, float *scratch)
 {
     leg_memory m = {0};
     const int slots = leg_slots(legs);
-    m.counts = leg_take(&m, memory, 2);
-    m.rings = leg_take(&m, memory, 2 * n->frames * n->stride * (SHARED_FEATURES + slots * n->own));
-    m.base = leg_take(&m, memory, (int)vec_round_up((size_t)n->hidden, SHARED_TILE));
-    m.layer = leg_take(&m, memory, slots * layer_step(n));
-    m.joined = leg_take(&m, memory, slots * joined_width(n));
-    m.looks = leg_take(&m, memory, slots * look_rows(n));
-    m.shares = leg_take(&m, memory, legs * n->heads * slots);
-    m.raw = leg_take(&m, memory, 3 * legs);
+    m.counts = leg_take(&m.kept, memory, 2);
+    m.rings = leg_take(&m.kept, memory, 2 * n->frames * n->stride * (SHARED_FEATURES + slots * n->own));
+    m.base = leg_take(&m.scratch, scratch, (int)vec_round_up((size_t)n->hidden, SHARED_TILE));
+    m.layer = leg_take(&m.scratch, scratch, slots * layer_step(n));
+    m.joined = leg_take(&m.scratch, scratch, slots * joined_width(n));
+    m.looks = leg_take(&m.scratch, scratch, slots * look_rows(n));
+    m.shares = leg_take(&m.scratch, scratch, legs * n->heads * slots);
+    m.raw = leg_take(&m.scratch, scratch, 3 * legs);
     return m;
 }
 
-size_t gait_leg_network_floats(const gait_leg_network *n, int legs) { return leg_layout(n, legs, NULL).floats; }
+size_t gait_leg_network_floats(const gait_leg_network *n, int legs) { return leg_layout(n, legs, NULL, NULL).kept; }
+size_t gait_leg_network_scratch(const gait_leg_network *n, int legs) { return leg_layout(n, legs, NULL, NULL).scratch; }
 
 void gait_leg_network_reset(const gait_leg_network *n, float *memory)
 {
@@ -212,10 +214,10 @@ static void leg_read_out(const gait_leg_network *n, const leg_memory *m, int leg
         }
 }
 
-void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, const double *features,
+void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, float *scratch, const double *features,
                            const unsigned char *seen, const unsigned char *before, float *out)
 {
-    const leg_memory m = leg_layout(n, legs, memory);
+    const leg_memory m = leg_layout(n, legs, memory, scratch);
     const int joined = joined_width(n), rows = look_rows(n), step = layer_step(n);
     leg_first_layer(n, &m, legs, leg_remember(n, &m, legs, features, before) + 1);
     leg_layer(legs, n->hidden_bias, n->hidden_layer, n->hidden, n->hidden, m.layer, step, m.joined, joined);
@@ -234,11 +236,11 @@ void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, c
     leg_read_out(n, &m, legs, seen, out);
 }
 
-void gait_leg_network_attention(const gait_leg_network *n, int legs, const float *memory, const unsigned char *seen,
-                                double *out)
+void gait_leg_network_attention(const gait_leg_network *n, int legs, const float *memory, const float *scratch,
+                                const unsigned char *seen, double *out)
 {
     /* Nothing is written through the layout here. */
-    const leg_memory m = leg_layout(n, legs, (float *)(uintptr_t)memory);
+    const leg_memory m = leg_layout(n, legs, (float *)(uintptr_t)memory, (float *)(uintptr_t)scratch);
     const int slots = leg_slots(legs), looked = m.counts[0] > 0.0f && n->heads > 0;
     for (int leg = 0; leg < legs; leg++)
         for (int other = 0; other < legs; other++) {

@@ -163,8 +163,11 @@ void legs_step(gait_t *g, double part, double moment)
             s->smooth_tau[j] = tau[j];
         }
     }
+    fetch_next(g);
     legs_features(robot, g->config->settings.joint_delay, s, gyro, accel, q, dq, tau, moment - s->stepped);
-    gait_leg_network_step(g->config->leg_network, robot->legs, gait_memory(g), s->features, s->seen, s->before, s->out);
+    fetch_next(g);
+    gait_leg_network_step(g->config->leg_network, robot->legs, gait_memory(g), gait_scratch(g), s->features, s->seen,
+                          s->before, s->out);
     s->stepped = moment;
     memcpy(s->before, s->seen, sizeof s->before);
 }

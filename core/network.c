@@ -10,13 +10,13 @@ enum { GATE_GROUPS = GAIT_LANES > 1 ? 3 * UNITS / GAIT_LANES : 6, LAYER_GROUPS =
 /* Score of a hidden token: its share is exactly zero. A window whose highest score is below SEEN shows nothing. */
 static const float UNSEEN = -1e30f, SEEN = -1e29f;
 
-/* Where things lie in the memory of a context. */
+/* Where things lie: first what a context keeps, then what a step works with, which contexts may share. */
 typedef struct network_memory {
     float *counts;  /* samples in the window; place of the next one in the ring */
     float *state;   /* [grus][hidden, padded] */
-    float *after;   /* the same one step on */
     float *samples; /* the ring [history][features, padded] */
     float *scores;  /* of its samples [history][tokens][lanes], each row padded */
+    float *after;   /* the state one step on */
     float *shares;  /* of the last step, before they are scaled, in the order of the ring; as scores */
     float *scale;   /* of the shares [lanes] */
     float *highest; /* score of a query, for each token alike; one row as scores */
@@ -24,7 +24,7 @@ typedef struct network_memory {
     float *encoded; /* [latents, padded to a multiple of 2][width, padded] */
     float *input;   /* of the GRUs */
     float *layer;   /* before an output */
-    size_t floats;
+    size_t kept, scratch;
 } network_memory;
 
 static int units_of(const gait_network *n) { return (int)vec_round_up((size_t)n->hidden, UNITS); }
@@ -33,33 +33,34 @@ static int encoded_width(const gait_network *n) { return (int)vec_round_up((size
 static int score_row(const gait_network *n) { return (int)vec_round_up((size_t)(n->tokens * n->lanes), 16); }
 static int sample_row(const gait_network *n) { return (int)vec_round_up((size_t)n->features, 16); }
 
-static float *network_take(network_memory *m, float *memory, size_t count)
+static float *network_take(size_t *used, float *memory, size_t count)
 {
-    float *piece = memory ? memory + m->floats : NULL;
-    m->floats += vec_round_up(count, 16);
+    float *piece = memory ? memory + *used : NULL;
+    *used += vec_round_up(count, 16);
     return piece;
 }
 
-static network_memory network_layout(const gait_network *n, float *memory)
+static network_memory network_layout(const gait_network *n, float *memory, float *scratch)
 {
     network_memory m = {0};
     const size_t states = (size_t)(n->grus * units_of(n)), row = (size_t)score_row(n), history = (size_t)n->history;
-    m.counts = network_take(&m, memory, 2);
-    m.state = network_take(&m, memory, states);
-    m.after = network_take(&m, memory, states);
-    m.samples = network_take(&m, memory, history * (size_t)sample_row(n));
-    m.scores = network_take(&m, memory, history * row);
-    m.shares = network_take(&m, memory, history * row);
-    m.scale = network_take(&m, memory, (size_t)n->lanes);
-    m.highest = network_take(&m, memory, row);
-    m.pooled = network_take(&m, memory, (size_t)((n->raw + n->history) * n->lanes) + row);
-    m.encoded = network_take(&m, memory, (size_t)((n->latents + 1) * encoded_width(n)));
-    m.input = network_take(&m, memory, (size_t)n->inputs);
-    m.layer = network_take(&m, memory, (size_t)layer_width(n));
+    m.counts = network_take(&m.kept, memory, 2);
+    m.state = network_take(&m.kept, memory, states);
+    m.samples = network_take(&m.kept, memory, history * (size_t)sample_row(n));
+    m.scores = network_take(&m.kept, memory, history * row);
+    m.after = network_take(&m.scratch, scratch, states);
+    m.shares = network_take(&m.scratch, scratch, history * row);
+    m.scale = network_take(&m.scratch, scratch, (size_t)n->lanes);
+    m.highest = network_take(&m.scratch, scratch, row);
+    m.pooled = network_take(&m.scratch, scratch, (size_t)((n->raw + n->history) * n->lanes) + row);
+    m.encoded = network_take(&m.scratch, scratch, (size_t)((n->latents + 1) * encoded_width(n)));
+    m.input = network_take(&m.scratch, scratch, (size_t)n->inputs);
+    m.layer = network_take(&m.scratch, scratch, (size_t)layer_width(n));
     return m;
 }
 
-size_t gait_network_floats(const gait_network *n) { return network_layout(n, NULL).floats; }
+size_t gait_network_floats(const gait_network *n) { return network_layout(n, NULL, NULL).kept; }
+size_t gait_network_scratch(const gait_network *n) { return network_layout(n, NULL, NULL).scratch; }
 
 void gait_network_reset(const gait_network *n, float *memory)
 {
@@ -274,10 +275,10 @@ static void read_out(const gait_network *n, const network_memory *m, float out[6
     for (int axis = 3; axis < 6; axis++) out[axis] = GAIT_FMA(n->log_std_span, out[axis], n->log_std_min);
 }
 
-void gait_network_step(const gait_network *n, float *memory, const float *features, const unsigned char *seen,
-                       float out[6])
+void gait_network_step(const gait_network *n, float *memory, float *scratch, const float *features,
+                       const unsigned char *seen, float out[6])
 {
-    const network_memory m = network_layout(n, memory);
+    const network_memory m = network_layout(n, memory, scratch);
     if (n->tokens == 0) {
         memcpy(m.input, features, (size_t)n->features * sizeof *features);
     } else {
@@ -295,10 +296,10 @@ void gait_network_step(const gait_network *n, float *memory, const float *featur
     read_out(n, &m, out);
 }
 
-void gait_network_attention(const gait_network *n, const float *memory, double *out)
+void gait_network_attention(const gait_network *n, const float *memory, const float *scratch, double *out)
 {
     /* Nothing is written through the layout here. */
-    const network_memory m = network_layout(n, (float *)(uintptr_t)memory);
+    const network_memory m = network_layout(n, (float *)(uintptr_t)memory, (float *)(uintptr_t)scratch);
     const int samples = (int)m.counts[0], newest = ((int)m.counts[1] + n->history - 1) % (n->history ? n->history : 1);
     for (int i = 0; i < n->history * n->tokens; i++) out[i] = 0.0;
     for (int place = 0; place < samples; place++)

@@ -1,7 +1,8 @@
 /* One step of a network: `gait`, `gait-flat` and `nmn`, and `gait-legs`.
  *
  * The structs hold sizes and packed weights, which never change and may serve many contexts. A context offers an array
- * of floats as memory, best 64-byte aligned; it holds no pointers, so a copy of it is a context of its own.
+ * of floats as memory, best 64-byte aligned; it holds no pointers, so a copy of it is a context of its own. What a step
+ * works with is scratch, which contexts may share.
  */
 #ifndef GAIT_NETWORK_H
 #define GAIT_NETWORK_H
@@ -53,8 +54,9 @@ typedef struct gait_network {
     const float *outputs;       /* [2][3][mlp, padded] */
 } gait_network;
 
-/* Floats of memory, a multiple of 16. */
+/* Floats of memory and of scratch, multiples of 16. */
 size_t gait_network_floats(const gait_network *n);
+size_t gait_network_scratch(const gait_network *n);
 
 /* As before the first sample. */
 void gait_network_reset(const gait_network *n, float *memory);
@@ -62,12 +64,12 @@ void gait_network_reset(const gait_network *n, float *memory);
 /* One more sample. seen: tokens the attention may look at, for as long as this sample is in the window; what is hidden
  * is not read and may be nan. Gyro and accelerometer also enter the GRUs directly, hidden or not.
  * out: body velocity, m/s, and the log of its standard deviation. */
-void gait_network_step(const gait_network *n, float *memory, const float *features, const unsigned char *seen,
-                       float out[6]);
+void gait_network_step(const gait_network *n, float *memory, float *scratch, const float *features,
+                       const unsigned char *seen, float out[6]);
 
 /* Where the last step looked [history][tokens]: shares that sum to 1, oldest slot first, averaged over queries. Slots
  * that were not filled yet and tokens that were hidden have none. */
-void gait_network_attention(const gait_network *n, const float *memory, double *out);
+void gait_network_attention(const gait_network *n, const float *memory, const float *scratch, double *out);
 
 /* Every leg by the same weights: two layers on the frames of its past, attention to the other legs, two more layers.
  * Frames lie `stride` samples apart. Widths are padded to multiples of 32, that of a head to one of 16. */
@@ -97,18 +99,19 @@ typedef struct gait_leg_network {
 } gait_leg_network;
 
 size_t gait_leg_network_floats(const gait_leg_network *n, int legs);
+size_t gait_leg_network_scratch(const gait_leg_network *n, int legs);
 void gait_leg_network_reset(const gait_leg_network *n, float *memory);
 
 /* One more sample. features: 6 that all legs share, then 12 of each leg. seen: legs that can be used; the others look
  * at nothing, are looked at by none and have the largest log-std. before: legs whose last samples are true; the past of
  * the others is taken to have been like this sample. out: body velocity, m/s, and the log of its standard deviation of
  * each leg [legs][6]. */
-void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, const double *features,
+void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, float *scratch, const double *features,
                            const unsigned char *seen, const unsigned char *before, float *out);
 
 /* How much each leg looked at each other in the last step [legs][legs], averaged over heads. */
-void gait_leg_network_attention(const gait_leg_network *n, int legs, const float *memory, const unsigned char *seen,
-                                double *out);
+void gait_leg_network_attention(const gait_leg_network *n, int legs, const float *memory, const float *scratch,
+                                const unsigned char *seen, double *out);
 
 #ifdef __cplusplus
 }

@@ -21,7 +21,7 @@ from gait.arrays import Array
 from gait.errors import GaitError
 
 MAX_LEGS = 8
-MAX_JOINTS = 8 * MAX_LEGS
+MAX_JOINTS = 4 * MAX_LEGS
 VELOCITY, LEGS, CONTACTS, EXTERNAL = range(4)
 """What measures, as `gait_config.method`."""
 CONTACT_SOURCES = {"tau": 0, "foot_force": 1, "contact": 2}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gait import lie
-from gait.binding import MAX_LEGS, CRobot, CSettings, fill
+from gait.binding import MAX_JOINTS, MAX_LEGS, CRobot, CSettings, fill
 from gait.errors import GaitError
 from gait.parameters import LEG_INSTANT, Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
@@ -17,8 +17,9 @@ AT_REST = Prior(rotation=0.1, velocity=0.5)
 def core_robot(robot: Robot, limits: Limits | None = None, gravity: float = -9.81) -> CRobot:
     """A robot as the core takes it, joint limits widened by their margins."""
     limits = limits or Limits()
-    if robot.num_legs > MAX_LEGS:
-        raise GaitError(f"{robot.name} has {robot.num_legs} legs: the core takes at most {MAX_LEGS}")
+    if robot.num_legs > MAX_LEGS or robot.num_joints > MAX_JOINTS:
+        size = f"{robot.num_legs} legs with {robot.num_joints} joints"
+        raise GaitError(f"{robot.name} has {size}: the core takes at most {MAX_LEGS} with {MAX_JOINTS}")
     c = CRobot(legs=robot.num_legs, joints=robot.num_joints)
     c.leg_start[: robot.num_legs + 1] = [3 * leg for leg in range(robot.num_legs + 1)]
     lengths = np.linalg.norm(robot.offsets[:, 2], axis=1) + np.linalg.norm(robot.offsets[:, 3], axis=1)

@@ -83,6 +83,8 @@ class CContext(Structure):
 
     _fields_ = (
         ("config", c_void_p),
+        ("scratch", ctypes.c_ssize_t),
+        ("fetch", c_void_p),
         ("filter", CFilter),
         ("input", CInput),
         ("contacts", CContactState),
@@ -119,12 +121,14 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "contacts_step": (c_uint32, (_P, _P)),
     "gait_network_floats": (c_size_t, (_P,)),
     "gait_network_reset": (None, (_P, _P)),
-    "gait_network_step": (None, (_P, _P, _P, _P, _P)),
-    "gait_network_attention": (None, (_P, _P, _P)),
+    "gait_network_scratch": (c_size_t, (_P,)),
+    "gait_network_step": (None, (_P, _P, _P, _P, _P, _P)),
+    "gait_network_attention": (None, (_P, _P, _P, _P)),
     "gait_leg_network_floats": (c_size_t, (_P, c_int)),
     "gait_leg_network_reset": (None, (_P, _P)),
-    "gait_leg_network_step": (None, (_P, c_int, _P, _P, _P, _P, _P)),
-    "gait_leg_network_attention": (None, (_P, c_int, _P, _P, _P)),
+    "gait_leg_network_scratch": (c_size_t, (_P, c_int)),
+    "gait_leg_network_step": (None, (_P, c_int, _P, _P, _P, _P, _P, _P)),
+    "gait_leg_network_attention": (None, (_P, c_int, _P, _P, _P, _P)),
 }
 """Functions that the package itself does not call, or not by themselves."""
 
@@ -172,6 +176,7 @@ class CoreNetwork:
         self._core, self._packed = library or inner(), pack(model)
         self._at = at(self._packed)
         self.memory = _nan_memory(self._core.gait_network_floats(self._at))
+        self.scratch = _nan_memory(self._core.gait_network_scratch(self._at))
         self.reset()
 
     def reset(self) -> None:
@@ -181,12 +186,12 @@ class CoreNetwork:
         """Velocity and log-std (6,)."""
         out = np.full(6, np.nan, dtype=np.float32)
         given = np.ascontiguousarray(features, dtype=np.float32), np.ascontiguousarray(seen, dtype=np.uint8)
-        self._core.gait_network_step(self._at, pointer(self.memory), *map(pointer, (*given, out)))
+        self._core.gait_network_step(self._at, *map(pointer, (self.memory, self.scratch, *given, out)))
         return out
 
     def attention(self) -> np.ndarray:
         out = np.full((self._packed.history, self._packed.tokens), np.nan)
-        self._core.gait_network_attention(self._at, pointer(self.memory), pointer(out))
+        self._core.gait_network_attention(self._at, *map(pointer, (self.memory, self.scratch, out)))
         return out
 
 
@@ -197,6 +202,7 @@ class CoreLegs:
         self._core, self._packed, self._legs = library or inner(), pack_legs(model), model.architecture.legs
         self._at = at(self._packed)
         self.memory = _nan_memory(self._core.gait_leg_network_floats(self._at, self._legs))
+        self.scratch = _nan_memory(self._core.gait_leg_network_scratch(self._at, self._legs))
         self.reset()
 
     def reset(self) -> None:
@@ -207,12 +213,11 @@ class CoreLegs:
         self._seen = np.ascontiguousarray(seen, dtype=np.uint8)
         out = np.full((self._legs, 6), np.nan, dtype=np.float32)
         given = numbers(features), self._seen, np.ascontiguousarray(before, dtype=np.uint8), out
-        self._core.gait_leg_network_step(self._at, self._legs, pointer(self.memory), *map(pointer, given))
+        self._core.gait_leg_network_step(self._at, self._legs, *map(pointer, (self.memory, self.scratch, *given)))
         return out
 
     def attention(self) -> np.ndarray:
         out = np.full((self._legs, self._legs), np.nan)
-        self._core.gait_leg_network_attention(
-            self._at, self._legs, pointer(self.memory), pointer(self._seen), pointer(out)
-        )
+        arrays = self.memory, self.scratch, self._seen, out
+        self._core.gait_leg_network_attention(self._at, self._legs, *map(pointer, arrays))
         return out
