@@ -20,7 +20,7 @@ Makes a minimal Debian with python3-venv, make, gcc and libc6-dev, clones the la
   --with PACKAGE,...  Debian packages to add, e.g. git or chromium, to see what one more package changes
   --root              run as root inside, as in a container
   --dir DIR           work in DIR, which must not exist yet, and leave it in place; a temporary folder by default
-  -- WORD...          more words for make, e.g. TESTS=tests/test_render.py
+  -- WORD...          more words for make, e.g. TESTS=tests/sim/test_render.py
 
 The mirror comes from apt's sources, the index from pip's settings (files and PIP_*), proxies and certificates from the
 environment. Local folders that pip reads are mounted read-only at the same paths. Only committed files are tested.

@@ -37,7 +37,7 @@ from gait.health import Health
 from gait.nets import Model
 
 pytestmark = needs.gcc
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 WITHOUT_TARGETS = {"gait": "gait-no-targets-0", "gait-legs": "gait-legs-kinematic-0"}
 RUBBISH = (np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 1e-300, 42.0)
 

@@ -374,7 +374,7 @@ def test_each_imperfection_alone_changes_something_and_all_together_are_the_twin
 
 
 def test_the_documentation_lists_every_imperfection_as_it_is() -> None:
-    text = (Path(__file__).parents[1] / "docs/simulator.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/simulator.md").read_text(encoding="utf-8")
     for item in TWIN:
         assert f"| {item.name} | {item.figures} | {item.source} |" in text
         assert text.count(f"| {item.name} |") == 2, "its figures, and what it does alone"

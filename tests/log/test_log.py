@@ -19,7 +19,7 @@ from gait import GaitError, Log, Robot, Trajectory, quaternions
 from gait.io.guess import AXES_OF, PER_JOINT
 from gait.log.imu_noise import ImuNoise
 
-DOCS = Path(__file__).parent.parent / "docs" / "log.md"
+DOCS = Path(__file__).parents[2] / "docs" / "log.md"
 
 
 def matrices(quat: np.ndarray) -> np.ndarray:

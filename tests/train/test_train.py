@@ -346,7 +346,7 @@ def test_configurations(tmp_path: Path, collection: Path) -> None:
         path.write_text(text)
         with pytest.raises(GaitError, match=words):
             read_config(path)
-    for shipped in sorted((Path(__file__).parents[1] / "configs").glob("*.yaml")):
+    for shipped in sorted((Path(__file__).parents[2] / "configs").glob("*.yaml")):
         config_of(read_config(shipped), str(shipped))
 
 

@@ -22,7 +22,7 @@ from gait.cli import main
 from gait.nets.build import network_of
 from gait.rows import Row
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 KINDS = ("gait", "gait-flat", "nmn")
 

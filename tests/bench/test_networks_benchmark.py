@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason=needs.extra("torch"))
 pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import attention
 import held
