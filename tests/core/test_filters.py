@@ -189,8 +189,8 @@ class DifferenceError:
 
 
 def invariant_error(estimate: InvariantEKF, truth: InvariantEKF) -> np.ndarray:
-    inverse = inverse(truth.R_wb.copy(), np.array([truth.vel_w, truth.pos_w]))
-    return log_of(*compose(estimate.R_wb.copy(), np.array([estimate.vel_w, estimate.pos_w]), *inverse))
+    back = inverse(truth.R_wb.copy(), np.array([truth.vel_w, truth.pos_w]))
+    return log_of(*compose(estimate.R_wb.copy(), np.array([estimate.vel_w, estimate.pos_w]), *back))
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0])
