@@ -37,6 +37,7 @@ typedef struct {
     size_t bytes;          /* of it */
     int32_t width;         /* joints of a sample */
     const int32_t *order;  /* where the robot's stand among them */
+    const int32_t *busy;   /* not zero while another thread has the estimator */
     PyObject *none, *array, *float64, *float32, *boolean; /* None, the type of arrays, and those of their numbers */
 } gait_python;
 
@@ -91,11 +92,11 @@ static int fill_row(const gait_python *python, PyObject *const *sample)
 
 /* Takes stamp, gyro, accel, q, dq, q_des, tau, foot_force and contact, of which the last four may be None; `self` is the
  * address of a gait_python as a number. Returns state and covariance as a bytearray; or None, with no step done, if
- * something is not an array of the right size. */
+ * something is not an array of the right size, or another thread is at it. The GIL is held throughout. */
 PyObject *gait_step_python(PyObject *self, PyObject *const *arguments, ptrdiff_t count)
 {
     const gait_python *python = PyLong_AsVoidPtr(self);
-    if (count == FIELDS + 1 && fill_row(python, arguments)) {
+    if (!*python->busy && count == FIELDS + 1 && fill_row(python, arguments)) {
         gait_step_row(python->estimator, python->row, python->state_and_cov);
         return PyByteArray_FromStringAndSize((const char *)python->state_and_cov, (ptrdiff_t)python->bytes);
     }

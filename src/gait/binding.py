@@ -142,7 +142,7 @@ class CPython(Structure):
         ("bytes", c_size_t),
         ("width", c_int32),
         ("order", c_void_p),
-        *((name, c_void_p) for name in ("none", "array", "float64", "float32", "boolean")),
+        *((name, c_void_p) for name in ("busy", "none", "array", "float64", "float32", "boolean")),
     )
 
 

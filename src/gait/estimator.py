@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,32 @@ __all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State", "StateArrays"]
 FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
 """What a sample is made of, in the order in which the core takes it."""
 _OPTIONAL, _BY_JOINT = FIELDS[4:], FIELDS[2:6]
+
+
+class Prepared(NamedTuple):
+    """What a step of a context from Python needs."""
+
+    caller: CPython
+    out: Array
+    """Room for state and covariance."""
+    step: Callable[..., bytearray | None]
+    layout: RowLayout
+
+
+class Turn:
+    """Whoever has the turn with an estimator; others wait. The core sees it as a number, not zero while it is taken."""
+
+    def __init__(self) -> None:
+        self._lock, self._depth = threading.RLock(), ctypes.c_int32(0)
+        self.at = ctypes.addressof(self._depth)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth.value += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth.value -= 1
+        self._lock.release()
 
 
 class Estimator:
@@ -72,7 +98,7 @@ class Estimator:
         width = robot.num_joints if joint_names is None else len(joint_names)
         legs = robot.num_legs
         self._sizes = (3, 3, width, width, width, width, legs, legs)
-        self._lock = threading.RLock()
+        self._turn, self._prepared = Turn(), dict[Context, Prepared]()
         # One row of the core: the stamp, the fields, and which legs are fine.
         self._row = np.full(engine.row_doubles, np.nan)
         self._row_at = pointer(self._row)
@@ -146,7 +172,7 @@ class Estimator:
                 origin.
             accel: specific force at rest (3,) or (N, 3), as the IMU measures it.
         """
-        with self._lock:
+        with self._turn:
             start = start_of(quat_wb_wxyz, vel_w, pos_w, gyro, accel)
             for context in self._contexts:
                 if isinstance(start, tuple):
@@ -189,12 +215,13 @@ class Estimator:
         """
         if isinstance(t, Sample):
             t, gyro, accel, q, dq, q_des, tau, foot_force, contact = t
-        with self._lock:
-            # The core reads arrays by itself; all else is converted or refused here.
-            if leg_ok is None and self._given is not None:
-                found = self._step_arrays(t, gyro, accel, q, dq, q_des, tau, foot_force, contact)
-                if found is not None:
-                    return State(found, self._layout)
+        if leg_ok is None and self._given is not None:
+            # The core reads arrays by itself; all else is converted or refused below.
+            now = self._now
+            found = now.step(t, gyro, accel, q, dq, q_des, tau, foot_force, contact)
+            if found is not None:
+                return State(found, now.layout)
+        with self._turn:
             self._fill(t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok)
             if self._python is not None:
                 return self._update_python()
@@ -218,7 +245,7 @@ class Estimator:
         They are kept for the IMU samples that follow, up to `Limits.hold` seconds. Arguments as for `update`.
         """
         self._refuse_parts()
-        with self._lock:
+        with self._turn:
             still = np.zeros(3)
             self._fill(t, still, still, q, dq, q_des, tau, foot_force, contact, leg_ok)
             sample = self._sample()
@@ -228,7 +255,7 @@ class Estimator:
     def update_imu(self, t: float, gyro: npt.ArrayLike, accel: npt.ArrayLike) -> State:
         """Take an IMU sample by itself: a step with the joints of the last `update_joints`."""
         self._refuse_parts()
-        with self._lock:
+        with self._turn:
             stamp, w, a = _stamp(t), _vector(gyro, "gyro", 3), _vector(accel, "accel", 3)
             step = core_holding_gil().gait_step_imu
             if self._given is None:
@@ -246,7 +273,7 @@ class Estimator:
 
     def predict(self, t: float) -> State:
         """The state carried on to a later time by the last IMU sample, for control; the estimator does not change."""
-        with self._lock:
+        with self._turn:
             scratch, out = self._context.memory.copy(), np.empty_like(self._out)
             core().gait_predict(self._context_at, _stamp(t), pointer(scratch), pointer(out))
             return State(out, self._layout)
@@ -264,7 +291,7 @@ class Estimator:
     def run_with_details(self, log: Log, start: str = "auto") -> tuple[Trajectory, StateArrays]:
         """As `run`, and the states themselves, with what the method computed on the way."""
         log = log.reorder(self.robot)
-        with self._lock:
+        with self._turn:
             self.start_as(log, start)
             self._choose([name for name in _OPTIONAL if getattr(log, name) is not None])
             if self._python is not None:
@@ -293,7 +320,7 @@ class Estimator:
         """Everything it remembers, for `restore_state` of an estimator that was loaded in the same way."""
         if self._python is not None:
             raise GaitError(f"method {self.method} is written in Python: its state cannot be saved")
-        with self._lock:
+        with self._turn:
             given = b"-" if self._given is None else ",".join(sorted(self._given)).encode()
             return b"".join([self._context.engine.digest, len(given).to_bytes(1, "little"), given, *self._snapshots()])
 
@@ -307,7 +334,7 @@ class Estimator:
             raise GaitError(
                 "this state was saved by another kind of estimator: load the same robot, method and options"
             )
-        with self._lock:
+        with self._turn:
             for context, old in zip(self._contexts, snapshots, strict=True):
                 context.snapshot, rest = rest[: len(old)], rest[len(old) :]
             self._use(self._contexts[digests.index(saved[:32])])
@@ -327,14 +354,20 @@ class Estimator:
 
     def _use(self, context: Context) -> None:
         """Let a context take the samples that follow."""
-        engine = context.engine
+        if context not in self._prepared:
+            # Kept for good: another thread may be about to call the step.
+            engine = context.engine
+            out, config = np.empty(engine.state_doubles + engine.cov_size**2), ctypes.addressof(engine.config)
+            width, order = self._sizes[2], pointer(self._order)
+            caller = CPython(context.at, config, self._row_at, pointer(out), out.nbytes, width, order, self._turn.at)
+            step = builtin_step(caller) if self._python is None else lambda *_: None
+            self._prepared[context] = Prepared(
+                caller, out, step, RowLayout(self.robot.leg_names, engine.shape, engine.cov_size)
+            )
         self._context, self._context_at, self._step = context, context.at, context.step
-        self._layout = RowLayout(self.robot.leg_names, engine.shape, engine.cov_size)
-        self._out = np.empty(engine.state_doubles + engine.cov_size**2)
+        self._now = self._prepared[context]
+        self._out, self._layout = self._now.out, self._now.layout
         self._out_at = pointer(self._out)
-        config, (width, order) = ctypes.addressof(engine.config), (self._sizes[2], pointer(self._order))
-        self._caller = CPython(context.at, config, self._row_at, self._out_at, self._out.nbytes, width, order)
-        self._step_arrays = builtin_step(self._caller) if self._python is None else lambda *_: None
 
     def _choose(self, given: Collection[str]) -> None:
         """Take the weights that go with what is there, and see that it is enough."""
