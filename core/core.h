@@ -93,16 +93,23 @@ struct gait_t {
     uint8_t align, measured, spare, has_joints;
 };
 
+#ifdef __GNUC__
+#define GAIT_FETCH(address) __builtin_prefetch(address, 1, 2)
+#else
+#define GAIT_FETCH(address) (void)(address)
+#endif
+
 /* Bring some of those lines on their way: processors wait for about twenty at a time, so a step calls this many times. */
 static inline void fetch_next(const gait_t *g)
 {
-#ifdef __GNUC__
     gait_fetch *plan = g->fetch;
     for (int k = 0; plan && k < GAIT_FETCH_AT_ONCE && plan->done < plan->count; k++)
-        __builtin_prefetch(plan->from + 64 * (size_t)plan->lines[plan->done++], 1, 2);
-#else
-    (void)g;
-#endif
+        GAIT_FETCH(plan->from + 64 * (size_t)plan->lines[plan->done++]);
+}
+
+static inline void fetch_range(const void *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 64) GAIT_FETCH((const char *)from + i);
 }
 
 /* lie.c */

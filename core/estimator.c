@@ -597,6 +597,8 @@ void gait_update_batch(gait_t *first, size_t bytes, size_t n, const double *rows
         plan.done = k + 1 < n ? 0 : plan.count;
         g->fetch = &plan;
         if (!c->with_details) g->scratch = own - (ptrdiff_t)(k * bytes);
+        if (k + 1 < n) fetch_range(rows + (k + 1) * width, width * sizeof *rows);
+        if (k + 1 < n) fetch_range(states + (k + 1) * out, out * sizeof *states);
         gait_update(g, &sample, (gait_state *)(states + k * out));
         g->scratch = own;
         g->fetch = NULL;
