@@ -26,6 +26,7 @@ extern void *PyLong_AsVoidPtr(PyObject *number);
 extern PyObject *PyErr_Occurred(void);
 extern void PyErr_Clear(void);
 extern PyObject *PyByteArray_FromStringAndSize(const char *from, ptrdiff_t size);
+extern char *PyByteArray_AsString(PyObject *bytearray);
 extern void Py_IncRef(PyObject *object);
 
 /* What a step needs to know. */
@@ -33,8 +34,7 @@ typedef struct {
     gait_t *estimator;
     const gait_config *config;
     double *row;           /* room for a sample; which legs are fine is there already */
-    double *state_and_cov; /* room for what comes out */
-    size_t bytes;          /* of it */
+    size_t bytes;          /* of state and covariance */
     int32_t width;         /* joints of a sample */
     const int32_t *order;  /* where the robot's stand among them */
     const int32_t *busy;   /* not zero while another thread has the estimator */
@@ -97,8 +97,9 @@ PyObject *gait_step_python(PyObject *self, PyObject *const *arguments, ptrdiff_t
 {
     const gait_python *python = PyLong_AsVoidPtr(self);
     if (!*python->busy && count == FIELDS + 1 && fill_row(python, arguments)) {
-        gait_step_row(python->estimator, python->row, python->state_and_cov);
-        return PyByteArray_FromStringAndSize((const char *)python->state_and_cov, (ptrdiff_t)python->bytes);
+        PyObject *out = PyByteArray_FromStringAndSize(NULL, (ptrdiff_t)python->bytes);
+        if (out) gait_step_row(python->estimator, python->row, (double *)(void *)PyByteArray_AsString(out));
+        return out;
     }
     Py_IncRef(python->none);
     return python->none;

@@ -138,7 +138,6 @@ class CPython(Structure):
         ("estimator", c_void_p),
         ("config", c_void_p),
         ("row", c_void_p),
-        ("state_and_cov", c_void_p),
         ("bytes", c_size_t),
         ("width", c_int32),
         ("order", c_void_p),

@@ -359,7 +359,7 @@ class Estimator:
             engine = context.engine
             out, config = np.empty(engine.state_doubles + engine.cov_size**2), ctypes.addressof(engine.config)
             width, order = self._sizes[2], pointer(self._order)
-            caller = CPython(context.at, config, self._row_at, pointer(out), out.nbytes, width, order, self._turn.at)
+            caller = CPython(context.at, config, self._row_at, out.nbytes, width, order, self._turn.at)
             step = builtin_step(caller) if self._python is None else lambda *_: None
             self._prepared[context] = Prepared(
                 caller, out, step, RowLayout(self.robot.leg_names, engine.shape, engine.cov_size)
