@@ -53,7 +53,15 @@ class InvariantEKF:
         self.gyro_bias: Array = b[0]
         self.accel_bias: Array = b[1]
         self.cov: Array = np.ctypeslib.as_array(self._filter.P)[: size * stride].reshape(size, stride)[:, :size]
-        self._still, self._no_walk = np.zeros((max(num_feet, 1), 3)), np.zeros(max(num_feet, 1))
+        still, no_walk = np.zeros((max(num_feet, 1), 3)), np.zeros(max(num_feet, 1))
+        # Arguments are copied to where the core finds them: to ask numpy for an address takes longer than a step.
+        self._room: dict[str, Array] = {
+            "gyro": np.zeros(3), "accel": np.zeros(3), "vel_b": np.zeros(3), "axis": np.zeros(3), "foot_b": np.zeros(3),
+            "cov_b": np.zeros((3, 3)), "R_wb": np.zeros((3, 3)), "contact_std": np.zeros(num_feet),
+            "foot_vel_b": np.zeros((num_feet, 3)), "feet_b": np.zeros((num_feet, 3)), "still": still,
+            "no_walk": no_walk, "cov_feet": np.zeros((num_feet, 3, 3)),
+        }  # fmt: skip
+        self._where = {name: pointer(array) for name, array in self._room.items()}
         self.reset()
 
     @property
@@ -132,16 +140,17 @@ class InvariantEKF:
         Returns:
             False if the sample was refused.
         """
-        walk = self._no_walk if contact_std is None else _array(contact_std, (self._feet,), "contact_std")
-        roll = self._still if foot_vel_b is None else _array(foot_vel_b, (self._feet, 3), "foot_vel_b")
-        w, a = _array(gyro, (3,), "gyro"), _array(accel, (3,), "accel")
-        places = map(pointer, (walk, roll, w, a))
-        return bool(self._core.filter_propagate(self._at, self._settings_at, self._noise_at, *places, float(dt)))
+        walk = self._where["no_walk"] if contact_std is None else self._take("contact_std", contact_std)
+        roll = self._where["still"] if foot_vel_b is None else self._take("foot_vel_b", foot_vel_b)
+        w, a = self._take("gyro", gyro), self._take("accel", accel)
+        return bool(
+            self._core.filter_propagate(self._at, self._settings_at, self._noise_at, walk, roll, w, a, float(dt))
+        )
 
     def correct_velocity(self, vel_b: Array, cov_b: Array) -> bool:
         """Take a body-frame velocity (3,) with its covariance (3, 3). Returns False if it was refused."""
-        velocity, cov = _array(vel_b, (3,), "vel_b"), _array(cov_b, (3, 3), "cov_b")
-        return bool(self._core.filter_correct_velocity(self._at, pointer(velocity), pointer(cov)))
+        velocity, cov = self._take("vel_b", vel_b), self._take("cov_b", cov_b)
+        return bool(self._core.filter_correct_velocity(self._at, velocity, cov))
 
     def step(self, gyro: Array, accel: Array, dt: float, vel_b: Array, cov_b: Array) -> bool:
         """`propagate` without feet and `correct_velocity`; false if either was refused."""
@@ -150,8 +159,8 @@ class InvariantEKF:
 
     def correct_gyro_bias(self, axis: Array, off: float, variance: float) -> bool:
         """Take the gyro bias about a unit axis (3,) of the body, measured `off` rad/s larger than estimated."""
-        along = _array(axis, (3,), "axis")
-        return bool(self._core.filter_correct_gyro_bias(self._at, pointer(along), float(off), float(variance)))
+        along = self._take("axis", axis)
+        return bool(self._core.filter_correct_gyro_bias(self._at, along, float(off), float(variance)))
 
     def correct_feet(self, feet_b: Array, cov_b: Array) -> bool:
         """Take the contact points of all active feet from forward kinematics, stacked.
@@ -163,8 +172,8 @@ class InvariantEKF:
         Returns:
             False if the measurement was refused.
         """
-        feet, cov = _array(feet_b, (self._feet, 3), "feet_b"), _array(cov_b, (self._feet, 3, 3), "cov_b")
-        return bool(self._core.filter_correct_feet(self._at, pointer(feet), pointer(cov), 9))
+        feet, cov = self._take("feet_b", feet_b), self._take("cov_feet", cov_b, "cov_b")
+        return bool(self._core.filter_correct_feet(self._at, feet, cov, 9))
 
     def correct(self, z: Array, H: Array, N: Array) -> bool:
         """Take any measurement z = -H xi + noise: innovation (m,), H (m, 15), covariance (m, m), at most six rows."""
@@ -181,13 +190,21 @@ class InvariantEKF:
             cov_b: covariance of that (3, 3).
             R_wb: orientation to place it with, to reproduce filters that use the one before a correction.
         """
-        R = _array(self.R_wb if R_wb is None else R_wb, (3, 3), "R_wb")
-        foot, cov = _array(foot_b, (3,), "foot_b"), _array(cov_b, (3, 3), "cov_b")
-        self._core.filter_add_foot(self._at, self._foot(leg), pointer(foot), pointer(cov), pointer(R))
+        R = self._take("R_wb", self.R_wb if R_wb is None else R_wb)
+        foot, cov = self._take("foot_b", foot_b), self._take("cov_b", cov_b)
+        self._core.filter_add_foot(self._at, self._foot(leg), foot, cov, R)
 
     def remove_foot(self, leg: int) -> None:
         """A foot lifts off: its contact point leaves the state."""
         self._core.filter_remove_foot(self._at, self._foot(leg))
+
+    def _take(self, name: str, value: npt.ArrayLike, said: str = "") -> int:
+        """Copy an argument, checked, since the core does not look at bounds; returns its address."""
+        room = self._room[name]
+        if np.shape(value) != room.shape:
+            raise GaitError(f"{said or name} must have the shape {room.shape}, got {np.shape(value)}")
+        room[...] = value
+        return self._where[name]
 
     def _foot(self, leg: int) -> int:
         if not 0 <= leg < self._feet:

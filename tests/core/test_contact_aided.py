@@ -214,8 +214,9 @@ def test_hysteresis_and_dwell(robot: Robot) -> None:
         for _ in range(samples):
             t += 0.002
             force = robot.mass * 9.81 * np.array([share, 0.3, 0.3, 0.3])
-            estimator.update(t, zero, np.array([0.0, 0.0, 9.81]), q, q * 0.0, foot_force=force)
-        return bool(estimator._out[-(estimator._layout.cov_size**2) - 4] > 0.5)
+            state = estimator.update(t, zero, np.array([0.0, 0.0, 9.81]), q, q * 0.0, foot_force=force)
+        assert state.contact is not None
+        return bool(state.contact[0])
 
     assert not feed(0.0, 1)  # sets the clock
     assert not feed(0.3, 4)  # too short
