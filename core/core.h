@@ -20,9 +20,9 @@ typedef struct gait_filter {
     double R[9];                    /* R_wi, row by row, as all matrices here */
     double x[2 + GAIT_MAX_LEGS][3]; /* velocity, position, then contact points */
     double b[2][3];                 /* gyro and accelerometer bias */
-    double P[GAIT_MAX_STATES * GAIT_MAX_STRIDE]; /* rows of GAIT_STRIDE(size) */
     int32_t size, feet;             /* 15 + 3 feet */
     uint8_t active[GAIT_MAX_LEGS];  /* feet that are part of the state; the rows of others are zero */
+    double P[GAIT_MAX_STATES * GAIT_MAX_STRIDE]; /* rows of GAIT_STRIDE(size); last, since few states leave most empty */
 } gait_filter;
 
 /* A measurement of base_link's velocity in base axes, and of the gyro bias about z beyond the estimate. */
@@ -67,7 +67,7 @@ typedef struct gait_leg_state {
 } gait_leg_state;
 
 /* In a batch: lines of the cache that the context whose turn is next will need. */
-enum { GAIT_FETCH_LINES = 512, GAIT_FETCH_AT_ONCE = 16 };
+enum { GAIT_FETCH_LINES = 512, GAIT_FETCH_AT_ONCE = 20 };
 typedef struct gait_fetch {
     const char *from;
     int count, done;
@@ -78,19 +78,19 @@ struct gait_t {
     const gait_config *config;
     ptrdiff_t scratch; /* where its networks work, in bytes from here */
     gait_fetch *fetch; /* of the batch that is under way, or null */
+    double broken, whole; /* s with a leg out of use, and without */
+    float predicted[6];
+    int32_t contact_source;
+    uint8_t align, measured, spare, has_joints;
     gait_filter filter;
     gait_input input;
     gait_contact_state contacts;
     gait_leg_state legs;
     double safe_R[9], safe_p[3];       /* pose to return to after divergence */
-    double next_step;                 /* stamp of the network's next sample */
-    double broken, whole;             /* s with a leg out of use, and without */
-    double joints_t;                  /* stamp of the joints below */
+    double next_step;                  /* stamp of the network's next sample */
+    double joints_t;                   /* stamp of the joints below */
     double joints[4][GAIT_MAX_JOINTS], feet_in[3][GAIT_MAX_LEGS]; /* q, dq, q_des, tau; force, contact, leg_ok */
     float last[6 + 3 * GAIT_MAX_JOINTS], now[6 + 3 * GAIT_MAX_JOINTS]; /* network inputs: last sample, this one */
-    float predicted[6];
-    int32_t contact_source;
-    uint8_t align, measured, spare, has_joints;
 };
 
 /* Into the second cache: the first one is full of what the present step works with. */

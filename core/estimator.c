@@ -564,6 +564,7 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
     size_t floats;
     memory_floats(c, &floats);
     plan_range(plan, g, g, offsetof(gait_t, filter.P) + (size_t)(size * GAIT_STRIDE(size)) * sizeof(double));
+    plan_range(plan, g, &g->input, offsetof(gait_input, q));
     for (int k = 0; k < 5; k++) plan_range(plan, g, arrays[k], joints);
     plan_range(plan, g, g->input.unchanged, sizeof g->input - offsetof(gait_input, unchanged));
     if (c->method == GAIT_CONTACTS) plan_range(plan, g, &g->contacts, sizeof g->contacts);

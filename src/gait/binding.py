@@ -173,10 +173,10 @@ class CFilter(Structure):
         ("R", c_double * 9),
         ("x", c_double * 3 * (2 + MAX_LEGS)),
         ("b", c_double * 3 * 2),
-        ("P", c_double * ((15 + 3 * MAX_LEGS) * ((15 + 3 * MAX_LEGS + 7) // 8 * 8))),
         ("size", c_int32),
         ("feet", c_int32),
         ("active", c_uint8 * MAX_LEGS),
+        ("P", c_double * ((15 + 3 * MAX_LEGS) * ((15 + 3 * MAX_LEGS + 7) // 8 * 8))),
     )
 
 
