@@ -11,10 +11,14 @@
 
 typedef void PyObject;
 
-/* PyArrayObject, as numpy has kept it since 1.7 and the binding finds it. */
 typedef struct {
     ptrdiff_t references;
     PyObject *type;
+} object_head;
+
+/* PyArrayObject, as numpy has kept it since 1.7 and the binding finds it. */
+typedef struct {
+    object_head head;
     char *data;
     int nd;
     ptrdiff_t *dimensions, *strides;
@@ -27,7 +31,17 @@ extern PyObject *PyErr_Occurred(void);
 extern void PyErr_Clear(void);
 extern PyObject *PyByteArray_FromStringAndSize(const char *from, ptrdiff_t size);
 extern char *PyByteArray_AsString(PyObject *bytearray);
+extern PyObject *PyTuple_GetItem(PyObject *tuple, ptrdiff_t place);
+extern ptrdiff_t PyTuple_Size(PyObject *tuple);
+extern PyObject *PyType_GenericAlloc(PyObject *type, ptrdiff_t items);
 extern void Py_IncRef(PyObject *object);
+extern void Py_DecRef(PyObject *object);
+
+/* `gait.state.State`, whose two slots the binding finds there. */
+typedef struct {
+    object_head head;
+    PyObject *data, *layout;
+} state_object;
 
 /* What a step needs to know. */
 typedef struct {
@@ -39,6 +53,7 @@ typedef struct {
     const int32_t *order;  /* where the robot's stand among them */
     const int32_t *busy;   /* not zero while another thread has the estimator */
     PyObject *none, *array, *float64, *float32, *boolean; /* None, the type of arrays, and those of their numbers */
+    PyObject *sample, *state, *layout;                    /* types of samples and states; how to read a state */
 } gait_python;
 
 enum { FIELDS = 8, REQUIRED = 4 };
@@ -47,7 +62,8 @@ enum { FIELDS = 8, REQUIRED = 4 };
 static int copy_field(const gait_python *python, const numpy_array *from, int by_joint, int count, double *to)
 {
     const int32_t *wanted = by_joint ? python->order : NULL;
-    if (from->type != python->array || from->nd != 1 || from->dimensions[0] != (by_joint ? python->width : count)) return 0;
+    const ptrdiff_t expected = by_joint ? python->width : count;
+    if (from->head.type != python->array || from->nd != 1 || from->dimensions[0] != expected) return 0;
 #define COPY(type)                                                                                      \
     for (int i = 0; i < count; i++) {                                                                   \
         type value;                                                                                     \
@@ -90,16 +106,37 @@ static int fill_row(const gait_python *python, PyObject *const *sample)
     return 1;
 }
 
-/* Takes stamp, gyro, accel, q, dq, q_des, tau, foot_force and contact, of which the last four may be None; `self` is the
- * address of a gait_python as a number. Returns state and covariance as a bytearray; or None, with no step done, if
- * something is not an array of the right size, or another thread is at it. The GIL is held throughout. */
+/* A State around the numbers, which it takes over. */
+static PyObject *state_of(const gait_python *python, PyObject *data)
+{
+    state_object *state = PyType_GenericAlloc(python->state, 0);
+    if (!state) {
+        Py_DecRef(data);
+        return NULL;
+    }
+    Py_IncRef(python->layout);
+    state->data = data;
+    state->layout = python->layout;
+    return state;
+}
+
+/* Takes stamp, gyro, accel, q, dq, q_des, tau, foot_force and contact, of which the last four may be None, or a Sample of
+ * them in place of the stamp; `self` is the address of a gait_python as a number. Returns the State; or None, with no step
+ * done, if something is not an array of the right size, or another thread is at it. The GIL is held throughout. */
 PyObject *gait_step_python(PyObject *self, PyObject *const *arguments, ptrdiff_t count)
 {
     const gait_python *python = PyLong_AsVoidPtr(self);
+    PyObject *items[FIELDS + 1];
+    if (count == FIELDS + 1 && ((const object_head *)arguments[0])->type == python->sample
+        && PyTuple_Size(arguments[0]) == FIELDS + 1) {
+        for (int i = 0; i <= FIELDS; i++) items[i] = PyTuple_GetItem(arguments[0], i);
+        arguments = items;
+    }
     if (!*python->busy && count == FIELDS + 1 && fill_row(python, arguments)) {
         PyObject *out = PyByteArray_FromStringAndSize(NULL, (ptrdiff_t)python->bytes);
-        if (out) gait_step_row(python->estimator, python->row, (double *)(void *)PyByteArray_AsString(out));
-        return out;
+        if (!out) return NULL;
+        gait_step_row(python->estimator, python->row, (double *)(void *)PyByteArray_AsString(out));
+        return state_of(python, out);
     }
     Py_IncRef(python->none);
     return python->none;

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from ctypes import Structure, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint8, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ VELOCITY, LEGS, CONTACTS, EXTERNAL = range(4)
 CONTACT_SOURCES = {"tau": 0, "foot_force": 1, "contact": 2}
 """Fields that contacts come from, as `gait_set_contact_source` takes them."""
 _PER_JOINT = c_double * MAX_JOINTS
+T = TypeVar("T")
 
 
 class CRobot(Structure):
@@ -142,6 +143,7 @@ class CPython(Structure):
         ("width", c_int32),
         ("order", c_void_p),
         *((name, c_void_p) for name in ("busy", "none", "array", "float64", "float32", "boolean")),
+        *((name, c_void_p) for name in ("sample", "state", "layout")),
     )
 
 
@@ -290,16 +292,28 @@ def _step_method() -> CMethod | None:
     return CMethod(b"step", ctypes.cast(core_holding_gil().gait_step_python, c_void_p), fastcall, None)
 
 
-def builtin_step(caller: CPython) -> Callable[..., bytearray | None]:
-    """A step as a built-in function, which is cheaper than a call through ctypes. None: it cannot read what it got."""
-    method = _step_method()
-    if method is None:
+def builtin_step(
+    caller: CPython, sample: type, state: Callable[[bytearray, Any], T], layout: object
+) -> Callable[..., T | None]:
+    """A step as a built-in function, which is cheaper than a call through ctypes. None: it cannot read what it got.
+
+    Args:
+        caller: what the step needs to know; filled in, and kept alive by whoever calls.
+        sample: type of a whole sample, a tuple of its fields.
+        state: type of what a step returns, with the slots of a `gait.state.StateRows`.
+        layout: of the states; kept alive likewise.
+    """
+    method, data = _step_method(), bytearray()
+    made = state(data, layout)
+    slots = (c_void_p * 2).from_address(id(made) + object.__basicsize__)
+    if method is None or object.__basicsize__ != 16 or list(slots) != [id(data), id(layout)]:
         return lambda *_: None
     kinds = (id(np.dtype(kind)) for kind in (np.float64, np.float32, np.bool_))
     caller.none, caller.array, (caller.float64, caller.float32, caller.boolean) = id(None), id(np.ndarray), kinds
+    caller.sample, caller.state, caller.layout = id(sample), id(state), id(layout)
     function: Any = ctypes.pythonapi.PyCFunction_NewEx
     function.restype, function.argtypes = ctypes.py_object, (c_void_p, ctypes.py_object, c_void_p)
-    step: Callable[..., bytearray | None] = function(ctypes.addressof(method), ctypes.addressof(caller), None)
+    step: Callable[..., T | None] = function(ctypes.addressof(method), ctypes.addressof(caller), None)
     return step
 
 

@@ -44,7 +44,7 @@ class Prepared(NamedTuple):
     caller: CPython
     out: Array
     """Room for state and covariance."""
-    step: Callable[..., bytearray | None]
+    step: Callable[..., State | None]
     layout: RowLayout
 
 
@@ -181,7 +181,7 @@ class Estimator:
                     context.reset_gravity(start)
             if self._python is not None:
                 self._python.reset()
-            self._given: frozenset[str] | None = None
+            self._know(None)
 
     def update(
         self,
@@ -213,14 +213,13 @@ class Estimator:
         Returns:
             The state at that moment.
         """
+        if leg_ok is None:
+            # The core reads samples and arrays by itself; all else is converted or refused below.
+            state = self._quick_step(t, gyro, accel, q, dq, q_des, tau, foot_force, contact)
+            if state is not None:
+                return state
         if isinstance(t, Sample):
             t, gyro, accel, q, dq, q_des, tau, foot_force, contact = t
-        if leg_ok is None and self._given is not None:
-            # The core reads arrays by itself; all else is converted or refused below.
-            now = self._now
-            found = now.step(t, gyro, accel, q, dq, q_des, tau, foot_force, contact)
-            if found is not None:
-                return State(found, now.layout)
         with self._turn:
             self._fill(t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok)
             if self._python is not None:
@@ -338,7 +337,7 @@ class Estimator:
             for context, old in zip(self._contexts, snapshots, strict=True):
                 context.snapshot, rest = rest[: len(old)], rest[len(old) :]
             self._use(self._contexts[digests.index(saved[:32])])
-            self._given = None if given == b"-" else frozenset(filter(None, given.decode().split(",")))
+            self._know(None if given == b"-" else frozenset(filter(None, given.decode().split(","))))
 
     def __getstate__(self) -> dict[str, Any]:
         if not self._recipe:
@@ -360,10 +359,9 @@ class Estimator:
             out, config = np.empty(engine.state_doubles + engine.cov_size**2), ctypes.addressof(engine.config)
             width, order = self._sizes[2], pointer(self._order)
             caller = CPython(context.at, config, self._row_at, out.nbytes, width, order, self._turn.at)
-            step = builtin_step(caller) if self._python is None else lambda *_: None
-            self._prepared[context] = Prepared(
-                caller, out, step, RowLayout(self.robot.leg_names, engine.shape, engine.cov_size)
-            )
+            layout = RowLayout(self.robot.leg_names, engine.shape, engine.cov_size)
+            step = builtin_step(caller, Sample, State, layout) if self._python is None else _no_step
+            self._prepared[context] = Prepared(caller, out, step, layout)
         self._context, self._context_at, self._step = context, context.at, context.step
         self._now = self._prepared[context]
         self._out, self._layout = self._now.out, self._now.layout
@@ -377,7 +375,12 @@ class Estimator:
         context.take_contacts_from(context.engine.needs(given))
         if context is not self._context:
             self._use(context)
-        self._given = frozenset(given)
+        self._know(frozenset(given))
+
+    def _know(self, given: frozenset[str] | None) -> None:
+        """What samples are made of; None until the first one says so, which takes the long way."""
+        self._given = given
+        self._quick_step = _no_step if given is None else self._now.step
 
     def _fill(self, t: float, *values: Any) -> None:
         """A sample into the row of the core."""
@@ -444,6 +447,11 @@ class Estimator:
 
     def _state(self) -> State:
         return State(self._out.copy(), self._layout)
+
+
+def _no_step(*_: object) -> State | None:
+    """In place of a step that reads samples by itself."""
+    return None
 
 
 def width_of(field: str, robot: Robot) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gait import Estimator, Log
+from gait import Estimator, Log, State
 from gait.log.sample import Sample
 from gait.samples import SAMPLE
 
@@ -95,3 +98,31 @@ def test_a_flag_for_a_leg_holds_for_one_sample(rows: list[Sample]) -> None:
     told = estimator.update(*rows[20], leg_ok=flags)
     assert not told.health.ok and other.update(rows[20]).health.ok
     assert estimator.update(rows[21]).health.ok
+
+
+def test_a_whole_sample_is_its_fields(rows: list[Sample]) -> None:
+    class Stamped(Sample):
+        """What is like a sample, but not one to the core."""
+
+    want = states(rows, lambda x: x)
+    for kind in (Sample, Stamped):
+        estimator = Estimator.load("go1")
+        found = [estimator.update(kind(*row)) for row in rows]
+        assert {type(state) for state in found} == {State}
+        assert np.array_equal([state._row for state in found], want, equal_nan=True)
+
+
+def test_states_are_let_go_of(rows: list[Sample]) -> None:
+    estimator = Estimator.load("go1")
+    kept = [estimator.update(row) for row in rows]
+    counts = sys.getrefcount(estimator._layout), sys.getrefcount(State)
+    tracemalloc.start()
+    try:
+        more = [estimator.update(row._replace(t=row.t + 1.0)) for row in rows]
+        assert sys.getrefcount(estimator._layout) >= counts[0] + len(more)
+        del more
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < sys.getsizeof(kept[0]._data) * len(rows) / 4
+    finally:
+        tracemalloc.stop()
+    assert (sys.getrefcount(estimator._layout), sys.getrefcount(State)) == counts
