@@ -25,14 +25,17 @@ class BenchOptions(Common):
 
     `latency`: how long a step of the estimator takes, against torch, ONNX Runtime, the exported C and gtsam's filter,
     as far as they are installed.
+
+    `faults`: what every method makes of broken sensors, lost samples, wrong units and the like, injected one at a time;
+    see docs/faults.md.
     """
 
-    what: Positional[Literal["tables", "sim", "latency"]]
+    what: Positional[Literal["tables", "sim", "latency", "faults"]]
     """What to measure."""
     quick: bool = False
     """For tables and sim: fewer and shorter walks, in under a minute."""
     methods: tuple[str, ...] = ()
-    """For tables and latency: methods to measure; all whose weights are there by default."""
+    """For tables, latency and faults: methods to measure; all whose weights are there by default."""
     out: Path | None = None
     """For tables: folder for tables, figures and report; runs/bench/STAMP by default."""
     test_set: Path = Path("runs/bench/testset")
@@ -41,6 +44,10 @@ class BenchOptions(Common):
     """For tables: how many cores to use."""
     seconds_per_rival: float = 1.0
     """For latency: how long each rival is timed."""
+    log: tuple[str, ...] = ("sample",)
+    """For faults: `sample`, the gait of a simulated walk (trot, bound, pace, pronk), `walks` for all four, or files."""
+    only: tuple[str, ...] = ()
+    """For faults: ids, with wildcards, such as 'gap-*' 'imu-*'; all by default."""
 
 
 def run(options: BenchOptions) -> Outcome:
@@ -49,6 +56,8 @@ def run(options: BenchOptions) -> Outcome:
         return _tables(options)
     if options.what == "latency":
         return _latency(options)
+    if options.what == "faults":
+        return _faults(options)
     from gait.sim.walkbench import walking_report
 
     say = partial(print, file=sys.stderr) if options.interactive else None
@@ -90,3 +99,18 @@ def _latency(options: BenchOptions) -> Outcome:
     if options.interactive:
         say("")
     return Outcome(rows, title="one sample in, state out: median time", next="gait bench tables --quick")
+
+
+def _faults(options: BenchOptions) -> Outcome:
+    with share_bar(options.interactive) as progress:
+        from gait.bench.faults.fault_logs import logs_of
+        from gait.bench.faults.fault_table import faults_text
+        from gait.bench.faults.run_faults import run_faults
+        from gait.methods import BUILT_IN, known_method
+
+        methods = [known_method(method) for method in options.methods or BUILT_IN]
+        logs = logs_of(options.log, options.test_set.parent, options.workers, progress)
+        found = run_faults(logs, methods, options.only, progress)
+    rows = [row for one in found for row in one.rows()]
+    more = "gait bench faults --methods gait-legs" if len(methods) > 1 else "gait bench faults --log walks"
+    return Outcome(rows, text=faults_text(found, methods), next=more)
