@@ -109,8 +109,9 @@ def _faults(options: BenchOptions) -> Outcome:
         from gait.methods import BUILT_IN, known_method
 
         methods = [known_method(method) for method in options.methods or BUILT_IN]
-        logs = logs_of(options.log, options.test_set.parent, options.workers, progress)
-        found = run_faults(logs, methods, options.only, progress)
+        folder = options.test_set.parent / "faults"
+        logs = logs_of(options.log, folder, options.workers, progress)
+        found = run_faults(logs, methods, options.only, folder, progress)
     rows = [row for one in found for row in one.rows()]
     more = "gait bench faults --methods gait-legs" if len(methods) > 1 else "gait bench faults --log walks"
     return Outcome(rows, text=faults_text(found, methods), next=more)

@@ -42,6 +42,8 @@ class Fault:
     """For a while, from then on, or in the whole log."""
     flag: str = ""
     """What health is expected to say; empty where an estimate that stays right needs no flag."""
+    quiet: bool = False
+    """Whether nothing is wrong, so that any flag is a false alarm."""
     hidden: str = ""
     """Why it cannot be told from the data; empty where it can."""
     course: str = ""

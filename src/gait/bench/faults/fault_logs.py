@@ -34,7 +34,7 @@ def logs_of(
         if name == "sample":
             found[name] = open_log(SAMPLE)
         elif name in courses:
-            found[name] = make_test_set([courses[name]], folder / "faults", workers, progress)[0][0].log
+            found[name] = make_test_set([courses[name]], folder, workers, progress)[0][0].log
         else:
             found[Path(name).stem] = open_log(name)
     return found

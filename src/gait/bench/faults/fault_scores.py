@@ -9,7 +9,7 @@ import numpy as np
 from gait.arrays import AnyArray, Array
 from gait.bench.faults.fault import Fault, Span
 from gait.bench.faults.track import Track
-from gait.health import HealthReport
+from gait.health import Health
 from gait.rows import Row
 
 WINDOW = 1.0
@@ -18,6 +18,8 @@ TOLERANCE = 0.05
 """Velocity error beyond that of the clean run that still counts as right, m/s."""
 LEEWAY = 0.05
 """Seconds by which flags of the clean run may shift without counting as another flag."""
+SETTLED = 1.0
+"""Seconds after the first sample from which flags count where nothing is wrong."""
 SHARE, FLAGGED, RECOVERED = 0.99, 0.2, 2.0
 """What a row has to show: share within 3 std, and seconds until a flag and until the estimate is right again."""
 PARTS = {"velocity": "vel", "yaw": "yaw", "position": "pos"}
@@ -64,6 +66,8 @@ class FaultScore:
                 found.append(short)
         if self.fault.flag and not self.detection <= FLAGGED:
             found.append("flag")
+        if self.fault.quiet and np.isfinite(self.detection):
+            found.append("alarm")
         if self.fault.recovers and not self.recovery <= RECOVERED:
             found.append("slow")
         return found
@@ -124,7 +128,11 @@ def score_fault(fault: Fault, span: Span, track: Track, clean: Track, first: int
     """
     during, after = rows_between(track, span.begin, span.end), rows_between(track, span.end, np.inf)
     error = track.speed_error
-    since, said = detection_time(track, clean, during.start if first is None else first)
+    first = during.start if first is None else first
+    if fault.quiet and fault.lasts == "whole":
+        # The first contacts have to be found: until then there is no measurement.
+        first = rows_between(track, span.begin + SETTLED, np.inf).start
+    since, said = detection_time(track, clean, first)
     from_then = span.begin if fault.lasts == "on" else span.end
     recovery = recovery_time(track, clean, from_then) if fault.recovers else float("nan")
     return FaultScore(
@@ -151,13 +159,12 @@ def rows_between(track: Track, t0: float, t1: float) -> slice:
 
 def detection_time(track: Track, clean: Track, first: int) -> tuple[float, str]:
     """Seconds from row `first` to the first flag that the clean run does not have around then, and the words."""
-    new = track.health[first:] & ~usual_flags(clean, track.time[first:])
+    new = track.health[first:] & ~usual_flags(clean, track.time[first:]) & ~np.uint32(Health.STARTING)
     at = np.flatnonzero(new)
     if not at.size:
         return float("inf"), ""
     row = first + int(at[0])
-    report = HealthReport(int(new[at[0]]), track.legs)
-    return float(track.time[row] - track.time[first]), ", ".join(report.words) or f"bits {int(new[at[0]]):#x}"
+    return float(track.time[row] - track.time[first]), track.said(row)
 
 
 def usual_flags(clean: Track, time: Array) -> AnyArray:
@@ -201,12 +208,12 @@ def allowed(clean: Track, time: Array) -> Array:
 
 def calm(track: Track, until: float) -> Track:
     """A clean run where there is none: error and flags as before a moment of the run itself."""
-    before = rows_between(track, -np.inf, until)
-    rms = float(np.sqrt(np.mean(np.square(track.speed_error[before])))) if before.stop else 0.0
-    flags = np.bitwise_or.reduce(track.health[before]) if before.stop else track.health.dtype.type(0)
+    before = rows_between(track, track.time[0] + SETTLED, until)
+    error, flags = track.speed_error[before], track.health[before]
+    rms = float(np.sqrt(np.mean(np.square(error)))) if error.size else 0.0
     velocity = np.zeros_like(track.velocity)
     velocity[:, 0] = rms
-    return replace(track, velocity=velocity, health=np.full_like(track.health, flags))
+    return replace(track, velocity=velocity, health=np.full_like(track.health, np.bitwise_or.reduce(flags)))
 
 
 def _largest(values: AnyArray) -> float:

@@ -9,7 +9,7 @@ from gait.bench.faults.fault_scores import FLAGGED, RECOVERED, SHARE, FaultScore
 from gait.bench.faults.run_faults import FaultRow
 
 LETTERS = {
-    "raises": "x", "nan": "n", "cov": "c", "vel": "v", "yaw": "y", "pos": "p", "flag": "f", "slow": "s"
+    "raises": "x", "nan": "n", "cov": "c", "vel": "v", "yaw": "y", "pos": "p", "flag": "f", "alarm": "a", "slow": "s"
 }  # fmt: skip
 """Criteria as letters, for a table of several methods."""
 HEADING = f"{'fault':<18}{'during':>6}{'after':>6}{'right':>6}{'flag':>6}{'vel':>5}{'yaw':>4}{'pos':>4}"
@@ -88,7 +88,8 @@ def faults_text(rows: Sequence[FaultRow], methods: Sequence[str]) -> str:
         lines.append("; ".join(f"{letter} {name}" for name, letter in LETTERS.items()))
     lines += [
         f"vel, yaw, pos: less than {SHARE:.0%} within 3 std; flag: not flagged within {FLAGGED:g} s;",
-        f"slow: not right again within {RECOVERED:g} s; in brackets: cannot be told from the data",
+        f"slow: not right again within {RECOVERED:g} s; alarm: flagged though nothing is wrong;",
+        "in brackets: cannot be told from the data",
     ]
     for log in logs:
         some = [row for row in rows if row.log == log]

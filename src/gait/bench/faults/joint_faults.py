@@ -78,7 +78,7 @@ JOINT_FAULTS: tuple[Fault, ...] = (
           flag="leg out of range"),
     Fault("encoder-noisy", "one encoder with noise of 0.02 rad and 1 rad/s",
           both(noise("q", 0.02, THIGH), noise("dq", 1.0, THIGH))),
-    Fault("encoder-flicker", "at rest, one encoder flickers by 0.0002 rad", flicker, course="stand"),
+    Fault("encoder-flicker", "at rest, one encoder flickers by 0.0002 rad", flicker, course="stand", quiet=True),
     Fault("leg-lost", "one leg lost", lost(LEG), flag="leg stale"),
     Fault("legs-lost-2", "two diagonal legs lost", lost(LEG, OPPOSITE), flag="legs stale"),
     Fault("legs-lost-4", "all legs lost", lost(slice(None)), flag="legs stale, no measurement"),

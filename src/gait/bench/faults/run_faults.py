@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from gait.bench.courses import Progress
+from gait.bench.faults.conditions import CONDITIONS, course_log, course_span
 from gait.bench.faults.fault import Fault, Span, matching, nothing
 from gait.bench.faults.fault_scores import FaultScore, calm, raised, refusal, rows_between, score_fault
 from gait.bench.faults.feed import Feed
@@ -23,9 +25,11 @@ from gait.rows import Row
 
 SEED = 190
 """Of everything that faults draw; each fault has a generator of its own."""
-NONE = Fault("none", "nothing wrong", nothing, lasts="whole")
+NONE = Fault("none", "nothing wrong", nothing, lasts="whole", quiet=True)
 """The clean run by the same criteria."""
-FAULTS: tuple[Fault, ...] = (NONE, *IMU_FAULTS, *JOINT_FAULTS, *TIMING_FAULTS)
+FAULTS: tuple[Fault, ...] = (NONE, *IMU_FAULTS, *JOINT_FAULTS, *TIMING_FAULTS, *CONDITIONS)
+COURSE = "courses"
+"""Stands for the name of the log where a fault has a course of its own."""
 
 
 @dataclass(frozen=True)
@@ -56,36 +60,70 @@ def injected(fault: Fault, log: Log, span: Span, start: str = "truth") -> Feed:
 
 
 def run_faults(
-    logs: dict[str, Log],
+    logs: Mapping[str, Log],
     methods: Sequence[str] = BUILT_IN,
     only: Sequence[str] = (),
+    courses: Path | None = None,
     progress: Progress = lambda what, share: None,
 ) -> list[FaultRow]:
-    """Run every fault with every method on every log.
+    """Run every fault with every method on every log, then those that need a course of their own.
 
     Args:
         logs: by name, with ground truth.
         methods: names of `METHODS`.
         only: ids of faults, with wildcards; all by default.
+        courses: folder that keeps simulated courses; None leaves their faults out.
         progress: told how far it is.
     """
     chosen = matching(FAULTS, tuple(only))
     if not chosen:
         raise GaitError(f"no fault fits {' '.join(only)}: they are {', '.join(fault.id for fault in FAULTS)}")
-    found: list[FaultRow] = []
-    estimators = {known_method(method): method for method in methods}
-    for i, (name, log) in enumerate(logs.items()):
-        runners = {method: LogRunner(Estimator.load(log.robot, given), log) for method, given in estimators.items()}
-        for k, fault in enumerate(chosen):
-            progress(f"{name}: {fault.id}", (i + k / len(chosen)) / len(logs))
-            if fault.course:
-                continue
-            span = fault.span(float(log.t[0]), float(log.t[-1]))
-            if span is None:
-                found.append(FaultRow(name, fault, {}, "the log is too short"))
-                continue
-            found.append(FaultRow(name, fault, {method: one.score(fault, span) for method, one in runners.items()}))
+    known = {known_method(method): method for method in methods}
+    jobs = [(name, fault) for name in logs for fault in chosen if not fault.course]
+    if courses is not None:
+        jobs += [(COURSE, fault) for fault in chosen if fault.course]
+    bench = FaultBench(logs, known, courses)
+    found = []
+    for done, (name, fault) in enumerate(jobs):
+        progress(f"{name}: {fault.id}", done / len(jobs))
+        found.append(bench.row(name, fault))
     return found
+
+
+class FaultBench:
+    """Logs and methods, each loaded when it is first needed."""
+
+    def __init__(self, logs: Mapping[str, Log], methods: Mapping[str, str], courses: Path | None) -> None:
+        self._logs, self._methods, self._courses = dict(logs), methods, courses
+        self._runners: dict[tuple[str, str], LogRunner] = {}
+
+    def row(self, name: str, fault: Fault) -> FaultRow:
+        """Every method under one fault."""
+        try:
+            log, span = self._place(name, fault)
+        except GaitError as error:
+            return FaultRow(name, fault, {}, str(error))
+        if span is None:
+            return FaultRow(name, fault, {}, "the log is too short")
+        scores = {
+            method: self._runner(fault.course or name, log, method).score(fault, span) for method in self._methods
+        }
+        return FaultRow(name, fault, scores)
+
+    def _place(self, name: str, fault: Fault) -> tuple[Log, Span | None]:
+        if not fault.course:
+            log = self._logs[name]
+            return log, fault.span(float(log.t[0]), float(log.t[-1]))
+        if fault.course not in self._logs:
+            assert self._courses is not None
+            self._logs[fault.course] = course_log(fault.course, self._courses)
+        log = self._logs[fault.course]
+        return log, course_span(fault, log)
+
+    def _runner(self, name: str, log: Log, method: str) -> LogRunner:
+        if (name, method) not in self._runners:
+            self._runners[name, method] = LogRunner(Estimator.load(log.robot, self._methods[method]), log)
+        return self._runners[name, method]
 
 
 class LogRunner:
@@ -101,16 +139,11 @@ class LogRunner:
             self._clean = follow(self._estimator, Feed.of(self._log.slice(None, span.stop)))
         return self._clean
 
-    def score(self, fault: Fault, span: Span, *, reference: bool = True) -> FaultScore:
-        """Run with a fault.
-
-        Args:
-            fault: what to inject.
-            span: when.
-            reference: whether the log without the fault is the clean run; otherwise the time before the fault is.
-        """
+    def score(self, fault: Fault, span: Span) -> FaultScore:
+        """Run with a fault. Where the log itself is the condition, the time before it stands for the clean run."""
+        alone = bool(fault.course) and fault.inject is nothing
         try:
-            clean = self.clean(span)
+            clean = None if alone else self.clean(span)
         except GaitError as error:
             return refusal(fault, str(error))
         feed = injected(fault, self._log, span)
@@ -121,4 +154,4 @@ class LogRunner:
         first = feed.first_changed(
             Feed.of(self._log.slice(None, span.stop)), rows_between(track, span.begin, np.inf).start
         )
-        return score_fault(fault, span, track, clean if reference else calm(track, span.begin), first)
+        return score_fault(fault, span, track, clean or calm(track, span.begin), first)

@@ -12,7 +12,7 @@ from gait.arrays import AnyArray, Array, BoolArray
 from gait.bench.faults.feed import Feed
 from gait.errors import GaitError
 from gait.estimator import Estimator
-from gait.state import RowLayout, StateArrays
+from gait.state import RowLayout, State, StateArrays
 
 CHUNK = 5000
 """Samples whose whole covariances are in memory at a time."""
@@ -43,8 +43,8 @@ class Track:
     """Where some part of the state is not finite (N,)."""
     indefinite: BoolArray
     """Where the covariance is not positive definite (N,)."""
-    legs: tuple[str, ...] = ()
-    """Names behind the leg bits of the health."""
+    states: StateArrays | None = None
+    """Where it comes from."""
     exception: str = ""
     """What `update` raised; the track ends there."""
 
@@ -54,7 +54,13 @@ class Track:
     @property
     def speed_error(self) -> Array:
         """Length of the velocity error (N,), m/s; infinite where it is not a number."""
-        return np.nan_to_num(np.linalg.norm(self.velocity, axis=1), nan=np.inf)
+        return np.asarray(np.nan_to_num(np.linalg.norm(self.velocity, axis=1), nan=np.inf))
+
+    def said(self, row: int) -> str:
+        """Health of a row in words."""
+        if self.states is None:
+            return f"bits {int(self.health[row]):#x}"
+        return str(State(self.states._row[row], self.states._layout).health)
 
     def within(self, name: str, rows: slice) -> float:
         """Share of the components of `velocity`, `position` or `yaw` within 3 std; nan of no rows."""
@@ -118,7 +124,7 @@ def _track(states: StateArrays, feed: Feed, indefinite: BoolArray, exception: st
             health=states.health,
             not_finite=~np.all(finite, axis=0),
             indefinite=indefinite,
-            legs=tuple(states._layout.leg_names),
+            states=states,
             exception=exception,
         )
 
@@ -130,14 +136,13 @@ def _indefinite(cov: Array) -> BoolArray:
         return np.zeros(len(cov), dtype=bool)
     except np.linalg.LinAlgError:
         pass
-    bad = ~np.isfinite(cov).all((1, 2))
     var = np.diagonal(cov, axis1=1, axis2=2)
-    bad |= ~(var > 0.0).all(1)
+    bad: BoolArray = np.asarray(~(np.isfinite(cov).all((1, 2)) & (var > 0.0).all(1)))
     # To unit diagonal: a position and a bias differ by many orders of magnitude, and rounding with them.
     scale = 1.0 / np.sqrt(var[~bad])
     unit = cov[~bad] * scale[:, :, None] * scale[:, None, :]
     bad[~bad] = np.linalg.eigvalsh(unit)[:, 0] <= 0.0
-    return np.asarray(bad)
+    return bad
 
 
 def _from_start(states: StateArrays, position: Array, quat: Array, vel_w: Array) -> tuple[Array, Array, Array]:
