@@ -47,7 +47,10 @@ class BenchOptions(Common):
     log: tuple[str, ...] = ("sample",)
     """For faults: `sample`, the gait of a simulated walk (trot, bound, pace, pronk), `walks` for all four, or files."""
     only: tuple[str, ...] = ()
-    """For faults: ids, with wildcards, such as 'gap-*' 'imu-*'; all by default."""
+    """For faults: ids, with wildcards, such as 'gap-*' 'imu-*'; all by default. `clean` counts false alarms in an hour
+    of walking, `long` streams a day of samples; both only if asked for."""
+    hours: float = 24.0
+    """For faults, with `--only long`: how many hours of samples."""
 
 
 def run(options: BenchOptions) -> Outcome:
@@ -103,15 +106,11 @@ def _latency(options: BenchOptions) -> Outcome:
 
 def _faults(options: BenchOptions) -> Outcome:
     with share_bar(options.interactive) as progress:
-        from gait.bench.faults.fault_logs import logs_of
-        from gait.bench.faults.fault_table import faults_text
-        from gait.bench.faults.run_faults import run_faults
-        from gait.methods import BUILT_IN, known_method
+        from gait.bench.faults.fault_report import fault_report
 
-        methods = [known_method(method) for method in options.methods or BUILT_IN]
         folder = options.test_set.parent / "faults"
-        logs = logs_of(options.log, folder, options.workers, progress)
-        found = run_faults(logs, methods, options.only, folder, progress)
-    rows = [row for one in found for row in one.rows()]
-    more = "gait bench faults --methods gait-legs" if len(methods) > 1 else "gait bench faults --log walks"
-    return Outcome(rows, text=faults_text(found, methods), next=more)
+        report = fault_report(
+            options.log, options.methods, options.only, folder, options.workers, options.hours, progress
+        )
+    more = "gait bench faults --methods gait-legs" if len(report.methods) > 1 else "gait bench faults --log walks"
+    return Outcome(report.rows(), text=report.text(), next=more)

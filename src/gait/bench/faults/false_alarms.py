@@ -167,7 +167,7 @@ def _events(log: Log, count: int, step: float) -> tuple[BoolArray, BoolArray]:
     contact = log.contact[:count]
     slips = contact & (np.linalg.norm(log.foot_vel_w[:count], axis=2) > SLIPS)
     reach = round(AROUND / step)
-    return _around(~contact.any(1), reach), _around(slips.any(1), reach)
+    return _around(np.asarray(~contact.any(1)), reach), _around(np.asarray(slips.any(1)), reach)
 
 
 def _around(mask: BoolArray, reach: int) -> BoolArray:

@@ -16,6 +16,11 @@ WALKS: tuple[Course, ...] = tuple(
 """One walk a gait with the benchmark's twin. Fault handling is developed on them: no seed is of the frozen test set."""
 
 
+def is_file(name: str) -> bool:
+    """Whether a name of `logs_of` is a file rather than a log of our own."""
+    return name not in ("sample", "walks", *GAITS)
+
+
 def logs_of(
     names: Sequence[str], folder: Path, workers: int = 1, progress: Progress = lambda what, share: None
 ) -> dict[str, Log]:
@@ -33,8 +38,8 @@ def logs_of(
     for name in wanted:
         if name == "sample":
             found[name] = open_log(SAMPLE)
-        elif name in courses:
-            found[name] = make_test_set([courses[name]], folder, workers, progress)[0][0].log
-        else:
+        elif is_file(name):
             found[Path(name).stem] = open_log(name)
+        else:
+            found[name] = make_test_set([courses[name]], folder, workers, progress)[0][0].log
     return found

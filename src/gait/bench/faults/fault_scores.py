@@ -51,6 +51,8 @@ class FaultScore:
     """Covariances that are not positive definite."""
     exception: str
     """What was raised."""
+    inherited: tuple[str, ...] = ()
+    """Of `vel`, `yaw` and `pos`, those that the clean run does not meet at that time either."""
     refused: str = ""
     """Why the method does not run without this input; then nothing else counts."""
 
@@ -73,6 +75,11 @@ class FaultScore:
         return found
 
     @property
+    def caused(self) -> list[str]:
+        """Criteria that are not met because of the fault: the clean run meets them."""
+        return [one for one in self.failures if one not in self.inherited]
+
+    @property
     def verdict(self) -> str:
         """`ok`, what failed, or that the method needs the input."""
         return "refused" if self.refused else " ".join(self.failures) or "ok"
@@ -93,6 +100,7 @@ class FaultScore:
             "passed": (int(not self.failures), "-"),
         }
         texts = {"health": self.said, "verdict": self.verdict, "hidden": self.fault.hidden}
+        texts |= {"clean_run_fails": " ".join(self.inherited)}
         texts |= {"exception": self.exception, "refused": self.refused}
         rows = [Row(f"{prefix}.{name}", value, unit) for name, (value, unit) in numbers.items()]
         return [*rows, *(Row(f"{prefix}.{name}", text, "-") for name, text in texts.items() if text)]
@@ -107,7 +115,7 @@ def min_share(*shares: float) -> float:
 def refusal(fault: Fault, why: str) -> FaultScore:
     """The score of a method that needs what is missing."""
     nan, none = float("nan"), dict.fromkeys(PARTS, float("nan"))
-    return FaultScore(fault, nan, nan, nan, nan, nan, "", none, none, 0, 0, "", why)
+    return FaultScore(fault, nan, nan, nan, nan, nan, "", none, none, 0, 0, "", refused=why)
 
 
 def raised(fault: Fault, why: str) -> FaultScore:
@@ -148,6 +156,17 @@ def score_fault(fault: Fault, span: Span, track: Track, clean: Track, first: int
         not_finite=int(track.not_finite.sum()),
         indefinite=int(track.indefinite.sum()),
         exception=track.exception,
+        inherited=_unmet(clean, span),
+    )
+
+
+def _unmet(clean: Track, span: Span) -> tuple[str, ...]:
+    """Shares that are too small without any fault, while it acts or after."""
+    if clean.states is None:
+        return ()
+    spans = rows_between(clean, span.begin, span.end), rows_between(clean, span.end, span.stop)
+    return tuple(
+        short for name, short in PARTS.items() if min_share(*(clean.within(name, one) for one in spans)) < SHARE
     )
 
 
@@ -213,7 +232,9 @@ def calm(track: Track, until: float) -> Track:
     rms = float(np.sqrt(np.mean(np.square(error)))) if error.size else 0.0
     velocity = np.zeros_like(track.velocity)
     velocity[:, 0] = rms
-    return replace(track, velocity=velocity, health=np.full_like(track.health, np.bitwise_or.reduce(flags)))
+    return replace(
+        track, states=None, velocity=velocity, health=np.full_like(track.health, np.bitwise_or.reduce(flags))
+    )
 
 
 def _largest(values: AnyArray) -> float:

@@ -68,8 +68,10 @@ def tally(rows: Iterable[FaultRow], method: str) -> str:
     scores = [row.scores[method] for row in rows if method in row.scores]
     told = [one for one in scores if not one.fault.hidden and not one.refused]
     passed = sum(not one.failures for one in told)
+    clean = sum(bool(one.failures) and not one.caused for one in told)
     hidden = sum(bool(one.fault.hidden) for one in scores)
-    more = f", {hidden} cannot be told from the data" if hidden else ""
+    more = f"; {clean} fail as the clean run does" if clean else ""
+    more += f"; {hidden} cannot be told from the data" if hidden else ""
     return f"{method} passes {passed} of {len(told)} faults{more}"
 
 
