@@ -82,7 +82,7 @@ def faults_text(rows: Sequence[FaultRow], methods: Sequence[str]) -> str:
     for log in logs:
         some = [row for row in rows if row.log == log]
         if len(methods) == 1:
-            lines += [f"{methods[0]} on {log}: largest velocity error, m/s; times, s; share within 3 std, %", ""]
+            lines += [f"{methods[0]} on {log}: largest velocity error, m/s; times, s; within 3 std, %", ""]
             lines += [*figure_lines(some, methods[0]), ""]
         else:
             lines += [f"every method on {log}", "", *verdict_lines(some, methods), ""]
