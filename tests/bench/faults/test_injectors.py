@@ -43,7 +43,7 @@ TOUCHES = {
     "clock-*": "stamps",
 }
 """Fields that faults change in place, by id; the first pattern that fits counts. Others choose rows."""
-CHOOSES_ROWS = ("lost-*", "gap-*", "duplicated", "reordered", "rate-*", "start-*", "cart", "lying-legs")
+CHOOSES_ROWS = ("lost-*", "gap-*", "gaps-*", "duplicated", "reordered", "rate-*", "start-*", "cart", "lying-legs")
 ON_LOGS = [fault for fault in FAULTS if fault.inject is not nothing]
 
 
@@ -184,6 +184,14 @@ def test_a_gap_is_as_long_as_its_name(name: str, seconds: float, log: Log) -> No
     assert longest == pytest.approx(seconds + 0.002)
     assert len(clean) - len(feed) == round(seconds * 500)
     assert np.array_equal(feed.truth["pos_w"][: rows.start], clean.truth["pos_w"][: rows.start])
+
+
+def test_gaps_come_again(log: Log) -> None:
+    feed, _, rows = feed_of("gaps-90ms", log)
+    pauses = np.flatnonzero(np.diff(feed.stamps) > 0.05)
+    np.testing.assert_allclose(np.diff(feed.stamps)[pauses], 0.092, atol=1e-9)
+    np.testing.assert_allclose(np.diff(feed.stamps[pauses]), 0.43, atol=0.002)
+    assert len(pauses) == 5 and pauses[0] == rows.start - 1
 
 
 def test_samples_lost_doubled_and_swapped(log: Log) -> None:

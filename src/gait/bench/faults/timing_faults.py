@@ -29,6 +29,18 @@ def cut(feed: Feed, rows: slice, rng: np.random.Generator) -> Feed:
     return feed.take(keep)
 
 
+def cut_often(seconds: float, every: float = 0.43) -> Inject:
+    """All samples lost for a moment, again and again: moments of the stride differ in what a gap costs."""
+
+    def inject(feed: Feed, rows: slice, rng: np.random.Generator) -> Feed:
+        since = feed.time - feed.time[rows.start]
+        keep = np.ones(len(feed), dtype=bool)
+        keep[rows] = ((since + 5e-4) % every >= seconds)[rows]
+        return feed.take(keep)
+
+    return inject
+
+
 def doubled(feed: Feed, rows: slice, rng: np.random.Generator) -> Feed:
     """Every sample twice."""
     times = np.ones(len(feed), dtype=int)
@@ -122,6 +134,8 @@ TIMING_FAULTS: tuple[Fault, ...] = (
     *(Fault(f"gap-{name}", f"{name[:-1].rstrip('m')} {'ms' if name[-2] == 'm' else 's'} without samples", cut, seconds,
             flag="gap")
       for name, seconds in _GAPS.items()),
+    Fault("gaps-50ms", "50 ms without samples, five times in 2 s", cut_often(0.05), flag="gap"),
+    Fault("gaps-90ms", "90 ms without samples, five times in 2 s", cut_often(0.09), flag="gap"),
     Fault("duplicated", "every sample twice, for 2 s", doubled),
     Fault("reordered", "one sample in five swapped with the next, for 2 s", reordered),
     Fault("jitter-0.3ms", "stamps off by up to 0.3 ms", jittered(3e-4), lasts="whole"),

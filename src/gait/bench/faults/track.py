@@ -80,11 +80,11 @@ def follow(estimator: Estimator, feed: Feed) -> Track:
     indefinite: list[BoolArray] = []
     layout: RowLayout | None = None
     while not exception and (chunk := list(islice(samples, CHUNK))):
-        states: list[AnyArray] = []
+        states: list[bytearray | Array] = []
         try:
             for sample in chunk:
                 state = estimator.update(*sample)
-                states.append(state._row)
+                states.append(state._data)
         except GaitError:
             if not rows and not states:
                 raise
@@ -93,7 +93,7 @@ def follow(estimator: Estimator, feed: Feed) -> Track:
             exception = f"{type(error).__name__}: {error}"
         if states:
             layout = state._layout
-            block = np.stack(states)
+            block = np.frombuffer(b"".join(states)).reshape(len(states), -1)
             size = layout.cov_size
             cov = block[:, -size * size :].reshape(-1, size, size)[:, :CORE, :CORE]
             indefinite.append(_indefinite(cov))
