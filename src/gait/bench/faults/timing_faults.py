@@ -150,6 +150,7 @@ TIMING_FAULTS: tuple[Fault, ...] = (
     _clock("zero", "clock starts over at zero", clock_to_zero),
     _clock("1e300", "one stamp is 1e300", one_stamp(1e300)),
     _clock("nan", "one stamp is NaN", one_stamp(np.nan)),
+    Fault("clock-1970", "stamps count from 1970", clock_by(1.8e9), lasts="whole"),
     Fault("rate-100", "100 Hz", at_rate(100.0), lasts="whole"),
     Fault("rate-200", "200 Hz", at_rate(200.0), lasts="whole"),
     Fault("rate-400", "400 Hz", at_rate(400.0), lasts="whole"),

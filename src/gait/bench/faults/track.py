@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +81,7 @@ def follow(estimator: Estimator, feed: Feed) -> Track:
     indefinite: list[BoolArray] = []
     layout: RowLayout | None = None
     while not exception and (chunk := list(islice(samples, CHUNK))):
-        states: list[bytearray | Array] = []
+        states: list[Any] = []
         try:
             for sample in chunk:
                 state = estimator.update(*sample)
