@@ -46,10 +46,9 @@ def when(fault: Fault) -> str:
 
 def fault_list() -> str:
     """The faults by id."""
-    return markdown(
-        ["id", "fault", "acts", "health should say"],
-        [[f"`{one.id}`", one.words, when(one), expectation(one)] for one in FAULTS],
-    )
+    lines = [["id", "fault", "acts", "health should say"], ["---"] * 4]
+    lines += [[f"`{one.id}`", one.words, when(one), expectation(one)] for one in FAULTS]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def cells(score: FaultScore) -> list[str]:
@@ -116,14 +115,13 @@ def alarms_section() -> str:
 def long_section(hours: float) -> str:
     """A day of samples."""
     runs = fault_report(methods=OURS, only=("long",), folder=FOLDER, hours=hours).long
-    return markdown(
-        ["method", "hours", "samples", "memory, MB", "`update` unlike `run`", "NaN", "quaternion", "error first, last, m/s"],
-        [
-            [one.method, f"{one.hours:.1f}", f"{one.samples}", f"{one.memory_growth:+.1f}", f"{one.differing}", f"{one.not_finite}",
-             f"{one.orthonormality:.0e}", f"{one.first_rmse:.4f}, {one.last_rmse:.4f}"]
-            for one in runs
-        ],
-    )  # fmt: skip
+    heads = ["method", "hours", "samples", "memory, MB", "`update` unlike `run`", "NaN", "quaternion", "error, m/s"]
+    lines = []
+    for one in runs:
+        numbers = [f"{one.hours:.1f}", f"{one.samples}", f"{one.memory_growth:+.1f}", f"{one.differing}"]
+        errors = f"{one.first_rmse:.4f}, {one.last_rmse:.4f}"
+        lines.append([one.method, *numbers, f"{one.not_finite}", f"{one.orthonormality:.0e}", errors])
+    return markdown(heads, lines)
 
 
 SECTIONS = {"list": fault_list, "faults": faults_section, "alarms": alarms_section}
