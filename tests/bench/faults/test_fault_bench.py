@@ -12,8 +12,9 @@ import gait
 from gait import Log
 from gait.bench.courses import Course
 from gait.bench.faults import conditions, false_alarms, fault_logs
-from gait.bench.faults.false_alarms import clean_hour, count_alarms, longer_than
+from gait.bench.faults.false_alarms import clean_hour, count_alarms
 from gait.bench.faults.fault_logs import logs_of
+from gait.bench.faults.fault_scores import longer_than
 from gait.bench.faults.long_run import run_long
 from gait.bench.faults.run_faults import FAULTS, run_faults
 from gait.bench.faults.track import Track
@@ -212,3 +213,21 @@ def test_names_stand_for_logs(tmp_path: Path) -> None:
     with pytest.raises(gait.GaitError):
         logs_of(["nothing.npz"], tmp_path)
     assert any(fault.hidden for fault in FAULTS)
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_figures_verdicts_and_reasons(sample: Log) -> None:
+    import faults as benchmark  # type: ignore[import-not-found]
+
+    rows = run_faults({"sample": sample, "trot": sample}, ["iekf"], ["none", "leg-lost", "gap-30s"])
+    text = benchmark.method_section(rows, "iekf")
+    assert "- sample: iekf passes 2 of 2 faults" in text
+    lines = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| `")}
+    assert set(lines) == {"`none`", "`leg-lost`"} and lines["`leg-lost`"].count("|") == 14
+    assert "**ok**" in lines["`none`"] and lines["`none`"].split("|")[10].strip() == "ok"
+    assert all(f"`{fault.id}`" in benchmark.fault_list() for fault in FAULTS)
+    assert "`cart`" in benchmark.hidden_section() and "constant velocity" in benchmark.hidden_section()
+    page = benchmark.PAGE.read_text(encoding="utf-8")
+    assert all(page.count(f"<!-- faults-{name}:begin -->") == 1 for name in (*benchmark.SECTIONS, "long"))

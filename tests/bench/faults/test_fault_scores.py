@@ -177,6 +177,15 @@ def test_a_flag_is_an_alarm_where_nothing_is_wrong() -> None:
     assert score(quiet, health=health).failures == ["alarm"]
 
 
+def test_a_change_of_feet_is_no_alarm() -> None:
+    quiet = Fault("quiet", "nothing wrong", nothing, quiet=True)
+    health = np.zeros(len(ROWS), dtype=np.uint32)
+    health[5000:5025] = Health.NO_MEASUREMENT
+    assert score(quiet, health=health).failures == []
+    health[5025] = Health.NO_MEASUREMENT
+    assert score(quiet, health=health).failures == ["alarm"]
+
+
 def test_what_the_clean_run_fails_is_not_the_faults_doing() -> None:
     wrong = np.full((len(ROWS), 3), 1.0)
     clean = follow(Estimator.load("go1", "iekf"), Feed.of(gait.open_log(SAMPLE).slice(None, 2.0)))

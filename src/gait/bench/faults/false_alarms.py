@@ -10,7 +10,7 @@ import numpy as np
 
 from gait.arrays import BoolArray
 from gait.bench.courses import Course, Progress, Walk, make_test_set
-from gait.bench.faults.fault_scores import SETTLED
+from gait.bench.faults.fault_scores import BRIEF, SETTLED, longer_than, runs_of
 from gait.bench.faults.feed import Feed
 from gait.bench.faults.track import Track, follow
 from gait.errors import GaitError, need_extra
@@ -29,8 +29,6 @@ SLIPS = 0.1
 """m/s at which a foot on the ground slips."""
 AROUND = 0.1
 """Seconds around a true event within which a flag of it is true."""
-BRIEF = 0.05
-"""Seconds for which nothing but the IMU may measure, at a change of feet: contacts are taken up after a dwell."""
 
 
 def clean_courses() -> tuple[Course, ...]:
@@ -141,23 +139,8 @@ def count_alarms(track: Track, log: Log) -> tuple[dict[str, int], dict[str, floa
         if flag == Health.NO_MEASUREMENT:
             up = longer_than(up, round(BRIEF / step))
         name = flag.name or f"BIT{bit}"
-        count[name], lasted[name] = len(_runs(up)), float(up.sum() * step)
+        count[name], lasted[name] = len(runs_of(up)), float(up.sum() * step)
     return count, lasted
-
-
-def longer_than(mask: BoolArray, rows: int) -> BoolArray:
-    """The mask without runs of so many rows or fewer."""
-    kept = mask.copy()
-    for first, last in _runs(mask):
-        if last - first <= rows:
-            kept[first:last] = False
-    return kept
-
-
-def _runs(mask: BoolArray) -> list[tuple[int, int]]:
-    """First row of each run of True, and the row behind it."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
-    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
 
 
 def _events(log: Log, count: int, step: float) -> tuple[BoolArray, BoolArray]:

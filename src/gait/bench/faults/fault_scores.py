@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gait.arrays import AnyArray, Array
+from gait.arrays import AnyArray, Array, BoolArray
 from gait.bench.faults.fault import Fault, Span
 from gait.bench.faults.track import Track
 from gait.health import Health
@@ -20,6 +20,8 @@ LEEWAY = 0.05
 """Seconds by which flags of the clean run may shift without counting as another flag."""
 SETTLED = 1.0
 """Seconds after the first sample from which flags count where nothing is wrong."""
+BRIEF = 0.05
+"""Seconds for which nothing but the IMU may measure, at a change of feet: contacts are taken up after a dwell."""
 SHARE, FLAGGED, RECOVERED = 0.99, 0.2, 2.0
 """What a row has to show: share within 3 std, and seconds until a flag and until the estimate is right again."""
 PARTS = {"velocity": "vel", "yaw": "yaw", "position": "pos"}
@@ -137,10 +139,13 @@ def score_fault(fault: Fault, span: Span, track: Track, clean: Track, first: int
     during, after = rows_between(track, span.begin, span.end), rows_between(track, span.end, np.inf)
     error = track.speed_error
     first = during.start if first is None else first
-    if fault.quiet and fault.lasts == "whole":
-        # The first contacts have to be found: until then there is no measurement.
-        first = rows_between(track, span.begin + SETTLED, np.inf).start
-    since, said = detection_time(track, clean, first)
+    flags = track
+    if fault.quiet:
+        flags = replace(track, health=without_brief(track))
+        if fault.lasts == "whole":
+            # The first contacts have to be found: until then there is no measurement.
+            first = rows_between(track, span.begin + SETTLED, np.inf).start
+    since, said = detection_time(flags, clean, first)
     from_then = span.begin if fault.lasts == "on" else span.end
     recovery = recovery_time(track, clean, from_then) if fault.recovers else float("nan")
     return FaultScore(
@@ -184,6 +189,28 @@ def detection_time(track: Track, clean: Track, first: int) -> tuple[float, str]:
         return float("inf"), ""
     row = first + int(at[0])
     return float(track.time[row] - track.time[first]), track.said(row)
+
+
+def without_brief(track: Track) -> AnyArray:
+    """Health (N,) without `NO_MEASUREMENT` that lasts no longer than `BRIEF`."""
+    bit, step = np.uint32(Health.NO_MEASUREMENT), float(np.median(np.diff(track.time)))
+    up = np.asarray(track.health & bit != 0)
+    return np.asarray(np.where(up & ~longer_than(up, round(BRIEF / step)), track.health & ~bit, track.health))
+
+
+def longer_than(mask: BoolArray, rows: int) -> BoolArray:
+    """The mask without runs of so many rows or fewer."""
+    kept = mask.copy()
+    for first, last in runs_of(mask):
+        if last - first <= rows:
+            kept[first:last] = False
+    return kept
+
+
+def runs_of(mask: BoolArray) -> list[tuple[int, int]]:
+    """First row of each run of True, and the row behind it."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False])).astype(np.int8)))
+    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
 
 
 def usual_flags(clean: Track, time: Array) -> AnyArray:
