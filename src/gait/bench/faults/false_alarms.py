@@ -24,7 +24,7 @@ METHODS = ("gait-legs", "iekf")
 """What is measured by default."""
 GAITS = ("walk", "trot", "bound", "pace", "pronk")
 RUNS, SECONDS = 5, 20.0
-"""Walks of each gait on each terrain, and their length: together more than an hour. On ice a longer one ends in a fall."""
+"""Walks of each gait on each terrain, and their length: more than an hour together. On ice longer ones end in falls."""
 SLIPS = 0.1
 """m/s at which a foot on the ground slips."""
 AROUND = 0.1
