@@ -99,7 +99,9 @@ def _print(outcome: Outcome) -> None:
     console = Console(highlight=False)
     # Printed by us, since rich has a mind of its own about readers that leave early and about wrapping a path.
     with console.capture() as printed:
-        if outcome.tables:
+        if outcome.text:
+            console.print(outcome.text, markup=False, soft_wrap=True)
+        elif outcome.tables:
             from gait.report.table import terminal
 
             for table in outcome.tables:

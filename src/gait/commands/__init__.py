@@ -62,6 +62,8 @@ class Outcome:
     """The likely next command, ready to paste."""
     tables: Sequence[Table] = ()
     """Printed instead of the rows, where there are any."""
+    text: str = ""
+    """Printed instead of rows and tables, as it is."""
     notes: Sequence[str] = ()
     """Explanations and warnings: a line each, after the tables."""
 

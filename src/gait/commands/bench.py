@@ -25,14 +25,17 @@ class BenchOptions(Common):
 
     `latency`: how long a step of the estimator takes, against torch, ONNX Runtime, the exported C and gtsam's filter,
     as far as they are installed.
+
+    `faults`: what every method makes of broken sensors, lost samples, wrong units and the like, injected one at a time;
+    see docs/faults.md.
     """
 
-    what: Positional[Literal["tables", "sim", "latency"]]
+    what: Positional[Literal["tables", "sim", "latency", "faults"]]
     """What to measure."""
     quick: bool = False
     """For tables and sim: fewer and shorter walks, in under a minute."""
     methods: tuple[str, ...] = ()
-    """For tables and latency: methods to measure; all whose weights are there by default."""
+    """For tables, latency and faults: methods to measure; all whose weights are there by default."""
     out: Path | None = None
     """For tables: folder for tables, figures and report; runs/bench/STAMP by default."""
     test_set: Path = Path("runs/bench/testset")
@@ -41,6 +44,13 @@ class BenchOptions(Common):
     """For tables: how many cores to use."""
     seconds_per_rival: float = 1.0
     """For latency: how long each rival is timed."""
+    log: tuple[str, ...] = ("sample",)
+    """For faults: `sample`, the gait of a simulated walk (trot, bound, pace, pronk), `walks` for all four, or files."""
+    only: tuple[str, ...] = ()
+    """For faults: ids, with wildcards, such as 'gap-*' 'imu-*'; all by default. `clean` counts false alarms in an hour
+    of walking, `long` streams a day of samples; both only if asked for."""
+    hours: float = 24.0
+    """For faults, with `--only long`: how many hours of samples."""
 
 
 def run(options: BenchOptions) -> Outcome:
@@ -49,6 +59,8 @@ def run(options: BenchOptions) -> Outcome:
         return _tables(options)
     if options.what == "latency":
         return _latency(options)
+    if options.what == "faults":
+        return _faults(options)
     from gait.sim.walkbench import walking_report
 
     say = partial(print, file=sys.stderr) if options.interactive else None
@@ -90,3 +102,15 @@ def _latency(options: BenchOptions) -> Outcome:
     if options.interactive:
         say("")
     return Outcome(rows, title="one sample in, state out: median time", next="gait bench tables --quick")
+
+
+def _faults(options: BenchOptions) -> Outcome:
+    with share_bar(options.interactive) as progress:
+        from gait.bench.faults.fault_report import fault_report
+
+        folder = options.test_set.parent / "faults"
+        report = fault_report(
+            options.log, options.methods, options.only, folder, options.workers, options.hours, progress
+        )
+    more = "gait bench faults --methods gait-legs" if len(report.methods) > 1 else "gait bench faults --log walks"
+    return Outcome(report.rows(), text=report.text(), next=more)

@@ -1,0 +1,1 @@
+"""Faults injected one at a time: `gait bench faults`."""
