@@ -125,9 +125,12 @@ def messages_of(
     return found
 
 
-def write_ros1(path: Path, messages: Sequence[Message], chunk: int | None = None) -> Path:
-    """A ROS 1 bag."""
-    with Writer1(path) as writer:
+def write_ros1(path: Path, messages: Sequence[Message], chunk: int | None = None, packed: str = "") -> Path:
+    """A ROS 1 bag; packed in BZ2 or LZ4, or not at all."""
+    writer = Writer1(path)
+    if packed:
+        writer.set_compression(Writer1.CompressionFormat[packed])
+    with writer:
         if chunk is not None:
             writer.chunk_threshold = chunk
         _write(writer, messages, store(True), lambda one: store(True).serialize_ros1(one, one.__msgtype__))

@@ -9,7 +9,7 @@ import gait
 
 ROOT = Path(gait.__file__).parent
 LAYERS = (
-    ("_version", "arrays", "errors", "health", "read_options", "rows", "samples"),
+    ("_version", "arrays", "documents", "errors", "health", "read_options", "rows", "samples"),
     ("binding", "lie", "methods", "quaternions", "robot"),
     ("log",),
     ("parameters", "state"),

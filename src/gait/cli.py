@@ -83,6 +83,12 @@ def _run(verb: str, args: list[str]) -> None:
         config=(tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName),
     )
     outcome: Outcome = module.run(options)
+    if outcome.wrote is not None:
+        from gait.io.atomic import folder_of_run, point_latest
+
+        # Only now: a run that failed, or was stopped, is not the latest one.
+        if (folder := folder_of_run(outcome.wrote, verb)) is not None:
+            point_latest(folder)
     if options.json:
         from gait.rows import rows_to_json
 

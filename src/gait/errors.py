@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+LONGEST = 900
+"""Characters of a message: names and values in it may come from a file, and be of any length."""
 
 
 class GaitError(Exception):
     """Bad input. The message is one sentence that says what is wrong and what to do about it."""
+
+    def __init__(self, message: str) -> None:
+        """Take a message; control codes in it, which a terminal would obey, are spelled out."""
+        if not message.isprintable():
+            message = re.sub(r"\s*\n\s*", " ", message)
+            message = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in message)
+        if len(message) > LONGEST:
+            # What to do stands at the end.
+            message = f"{message[: LONGEST - 300]} ... {message[-300:]}"
+        super().__init__(message)
 
 
 def need_extra(package: str, extra: str) -> GaitError:

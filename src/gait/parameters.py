@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import yaml
 
 from gait.arrays import Array
+from gait.documents import load_yaml, named, shown
 from gait.errors import GaitError
 from gait.log.fields import refuse_unknown
 
@@ -35,6 +37,7 @@ def _check(settings: object, least: Mapping[str, float], most: Mapping[str, floa
             raise GaitError(f"{name} is {value:g}: give a finite number {bounds}")
 
 
+_GREATEST = sys.float_info.max
 _LARGE = 1e4
 """No noise and no standard deviation is larger: covariances would drown in their rounding."""
 
@@ -215,7 +218,7 @@ def _changed(settings: _Settings, tree: object, where: str, names: Collection[st
     names = list(known) if names is None else names
     if not isinstance(tree, Mapping):
         raise GaitError(f"{where} must hold names and values: give some of {', '.join(names)}")
-    refuse_unknown(map(str, tree), names, where, "setting")
+    refuse_unknown(map(named, tree), names, where, "setting")
     values: dict[str, Any] = {}
     for name, value in tree.items():
         old, at = known[name], f"{where}, {name}"
@@ -223,10 +226,10 @@ def _changed(settings: _Settings, tree: object, where: str, names: Collection[st
             values[name] = _changed(old, value, at)
         elif isinstance(old, bool):
             if not isinstance(value, bool):
-                raise GaitError(f"{at} is {value!r}: give true or false")
+                raise GaitError(f"{at} is {shown(value)}: give true or false")
             values[name] = value
-        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < np.inf:
-            raise GaitError(f"{at} is {value!r}: give a finite number of at least 0")
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= _GREATEST:
+            raise GaitError(f"{at} is {shown(value)}: give a finite number of at least 0")
         else:
             values[name] = float(value)
     return replace(settings, **values)
@@ -238,14 +241,15 @@ def read_baselines(path: str | Path = BASELINES_FILE) -> dict[str, ContactAided]
     What the file leaves out keeps its default. IMU noise, prior and options belong to all methods: no file sets them.
     """
     try:
-        tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        tree = load_yaml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise GaitError(f"cannot read the baselines {path}: {error.strerror}") from None
     except (UnicodeDecodeError, yaml.YAMLError):
         raise GaitError(f"the baselines {path} are not valid YAML: correct their syntax") from None
     if not isinstance(tree, Mapping):
         raise GaitError(f"the baselines {path} name no method: give at least one, such as iekf, with its settings")
-    return {str(name): _changed(ContactAided(), part, f"{path}, {name}", _TUNED) for name, part in tree.items()}
+    parts = {named(name): part for name, part in tree.items()}
+    return {name: _changed(ContactAided(), part, f"{path}, {name}", _TUNED) for name, part in parts.items()}
 
 
 BASELINES: dict[str, ContactAided] = read_baselines()

@@ -358,3 +358,68 @@ def test_what_is_missing_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys
         return
     assert main(["live", "ros"]) == 1
     assert "ROS_DOMAIN_ID is 'many'" in capsys.readouterr().err
+
+
+# Strangers
+
+
+def test_random_packets_do_not_stop_it_and_are_counted(log: Log) -> None:
+    robot, rng = Robot.load("go1"), np.random.default_rng(0)
+    source, kept, monitor = Go1Source(robot, 0), Kept(), Monitor()
+    assert source.listens == (f"UDP 127.0.0.1:{source.port}",), "nothing but what it was told to"
+    rows, sent = list(log.rows())[:100], 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for i, row in enumerate(rows):
+            stranger.sendto(play.encode_state("unitree_legged_sdk", row, 2000 * i), ("127.0.0.1", source.port))
+            for size in (0, 1, 736, 1500, 60000):
+                stranger.sendto(rng.bytes(size), ("127.0.0.1", source.port))
+                sent += 1
+    deadline = time.monotonic() + PATIENCE
+    source.wants_targets = False
+    run_live(
+        source, Estimator.load(robot), [kept], monitor, StatusLine(False),
+        lambda: monitor.samples >= len(rows) or time.monotonic() > deadline,
+    )  # fmt: skip
+    said = source.status()
+    source.close()
+    assert monitor.samples == len(rows) and np.isfinite([state.vel_b for state in kept.states]).all()
+    assert "packets left out" in said and int(said.split()[0]) > sent // 2
+
+
+def test_random_datagrams_to_the_ports_of_dds_do_not_stop_it() -> None:
+    needs.package("cyclonedds")
+    from gait.live.dds import Node
+
+    domain, rng = DOMAIN + 20, np.random.default_rng(1)
+    node = Node(domain, "lo")
+    reader, writer = node.reader("rt/imu", IMU), node.writer("rt/imu", IMU, 10)
+    until(lambda: reader.writers == 1, "the writer to be found")
+    base = 7400 + 250 * domain
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for i in range(2000):
+            head = b"RTPS\x02\x02\x01\x10" + rng.bytes(12) if i % 2 else b""
+            stranger.sendto(head + rng.bytes(int(rng.integers(0, 400))), ("127.0.0.1", base + 10 + i % 2))
+    writer.write(messages.encode_imu(5, np.ones(3), np.ones(3)))
+    node.wait(10.0)
+    assert len(list(reader.take())) == 1, "it still works"
+    node.close()
+
+
+def test_what_is_open_is_printed(log: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    needs.package("cyclonedds")
+    log.slice(t1=float(log.t[0]) + 0.1).save(tmp_path / "walk.npz")
+    assert main(["live", str(tmp_path / "walk.npz"), *NETWORK]) == 0
+    first = 7400 + 250 * DOMAIN
+    assert (
+        f"DDS domain {DOMAIN}, interface lo, UDP ports {first} to {first + 249}\nsends rt/odom, rt/tf\n"
+        in capsys.readouterr().err
+    )
+    assert main(["live", str(tmp_path / "walk.npz"), "--odom", "none", "--tf", "none"]) == 0
+    assert "listens to nothing, sends nothing" in capsys.readouterr().err
+    assert (
+        main(
+            ["live", "ros", "--interface", '"/><x'],
+        )
+        == 1
+    )
+    assert "is no network interface" in capsys.readouterr().err

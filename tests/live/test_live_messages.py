@@ -1,5 +1,6 @@
 """Messages of robots: what we decode and encode is what general decoders and encoders make of the same bytes."""
 
+import re
 import struct
 
 import needs
@@ -7,11 +8,11 @@ import numpy as np
 import pytest
 
 from gait import Robot
-from gait.errors import GaitError
 from gait.io.ros import messages
 from gait.io.ros.definitions import IMU, JOINT_STATE
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader
 from gait.live import go1, play
+from gait.live.ignored import Ignored
 from gait.live.sources import RosSource, UnitreeSamples, dds_name, unitree_order
 from gait.log.sample import Sample
 
@@ -124,7 +125,7 @@ class Network:
             return self.messages
 
 
-def test_what_is_no_message_is_refused_in_a_sentence() -> None:
+def test_what_is_no_message_is_ignored_and_told_in_a_sentence() -> None:
     pytest.importorskip("cyclonedds", reason="the extra `live` is not installed")
     from gait.live.sources import Topics
 
@@ -132,8 +133,11 @@ def test_what_is_no_message_is_refused_in_a_sentence() -> None:
 
     def refused(imu: bytes, joints: bytes, words: str) -> None:
         source = RosSource(Network(imu=imu, joints=joints), robot, Topics("imu", "joints"))  # type: ignore[arg-type]
-        with pytest.raises(GaitError, match=words):
-            source.poll(0.0)
+        for _ in range(3):
+            list(source.poll(0.0))
+        (told,) = source.ignored.news()
+        assert re.search(words, told) and "3 ignored on" in source.status()
+        assert source.ignored.news() == [], "a reason is told once"
 
     good = messages.encode_joints(NS, robot.joint_names, np.zeros(12), np.zeros(12))
     refused(b"\x00\x03\x00\x00" + imu[4:], good, "cannot be read as sensor_msgs/msg/Imu: it is not in plain CDR")
@@ -141,6 +145,35 @@ def test_what_is_no_message_is_refused_in_a_sentence() -> None:
     refused(imu + imu, good, "another version of sensor_msgs/msg/Imu")
     refused(imu, messages.encode_joints(NS, NAMES, np.zeros(2), np.zeros(2)), "3 names but 2 positions")
     refused(imu, messages.encode_joints(NS, robot.joint_names, np.zeros(12)), "joints has no velocities")
+    gripper = messages.encode_joints(NS, ("left_finger", "right_finger"), np.zeros(2), np.zeros(2))
+    refused(imu, gripper, "ignored on joints: the robot has 12 joints but the log has 2")
+    refused(
+        messages.encode_imu(-(10**18), np.zeros(3), np.zeros(3)), good, "ignored on imu: its stamp of -1e.09 s is no"
+    )
+
+
+def test_a_gripper_on_the_same_topic_does_not_stop_the_robot() -> None:
+    needs.package("cyclonedds")
+    from gait.live.sources import Topics
+
+    robot, stamps = Robot.load("go1"), [NS + i * 2_000_000 for i in range(4)]
+    source = RosSource(Network(imu=b"", joints=b""), robot, Topics("imu", "joints"))  # type: ignore[arg-type]
+    imu = [(messages.encode_imu(ns, np.zeros(3), np.ones(3)), ns) for ns in stamps]
+    legs = [(messages.encode_joints(ns, robot.joint_names, np.full(12, 0.5), np.zeros(12)), ns) for ns in stamps]
+    gripper = [(messages.encode_joints(ns, ("left_finger",), np.ones(1), np.ones(1)), ns) for ns in stamps]
+    both = [one for pair in zip(legs, gripper, strict=True) for one in pair]
+    source._imu.messages, source._joints.messages = imu, both  # type: ignore[attr-defined]
+    arrivals = list(source.poll(0.0))
+    assert [arrival.ns for arrival in arrivals] == stamps
+    assert all((arrival.sample.q == 0.5).all() for arrival in arrivals)
+    assert source.ignored.counts == {"joints": 4}
+
+
+def test_random_senders_find_no_end_of_reasons_but_few_are_told() -> None:
+    ignored = Ignored()
+    for i in range(1000):
+        ignored.add("rt/imu", f"reason {i}")
+    assert len(ignored.news()) == 8 and ignored.words() == "1000 ignored on rt/imu"
 
 
 def test_topics_of_ros_have_another_name_in_dds() -> None:

@@ -74,13 +74,18 @@ def quote(path: str | Path) -> str:
 
 
 def out_folder(out: Path | None, verb: str) -> Path:
-    """The folder of a verb's results, made if it is missing; `runs/VERB/STAMP` by default."""
+    """The folder of a verb's results, made if it is missing and ours until the end; `runs/VERB/STAMP` by default."""
     if out is None:
         from gait.io.atomic import new_folder
 
         return new_folder(Path("runs") / verb)
     with os_errors(f"cannot use {out}"):
         out.mkdir(parents=True, exist_ok=True)
+    if verb != "train":
+        # A training has a lock of its own, in Python too.
+        from gait.io.locks import hold
+
+        hold(out)
     return out
 
 

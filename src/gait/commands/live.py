@@ -55,6 +55,8 @@ class LiveOptions(Common):
     """Network interface for DDS, such as eth0; by default that of CYCLONEDDS_URI, or the first one."""
     port: int = 8090
     """go1: UDP port to listen at."""
+    address: str = "127.0.0.1"
+    """go1: address of this machine to listen at; by default only programs on this machine are received."""
     speed: float = 1.0
     """Of a log: 2 is twice as fast."""
     odom: str = "/odom"
@@ -91,7 +93,9 @@ def run(options: LiveOptions) -> Outcome:
         estimator, source = _source(options, node)
         odometry, sinks = _sinks(options, node, estimator, source.name)
     monitor, line = Monitor(), StatusLine(show, options.every)
-    if show or options.every:
+    if not options.json or options.every:
+        for one in _network(options, node, source):
+            print(one, file=sys.stderr)
         print(f"{source.name}, by {estimator.method}; Ctrl-C stops", file=sys.stderr)
     with until_interrupted() as interrupted:
 
@@ -106,10 +110,23 @@ def run(options: LiveOptions) -> Outcome:
             if node is not None:
                 node.close()
     words = (source.status(), getattr(source, "note", ""))
-    notes += [*monitor.notes, *(f"{one[:1].upper()}{one[1:]}." for one in words if one)]
+    told = [f"{one[:1].upper()}{one[1:]}." for one in (*words, *source.ignored.news()) if one]
+    notes += [*monitor.notes, *told]
     following = f"gait run {quote(options.record)}" if options.record is not None and monitor.samples else ""
     rows = [*monitor.rows(), Row("dropped", odometry.dropped, "-")]
     return Outcome(rows, title=source.name, notes=notes, wrote=options.record, next=following)
+
+
+def _network(options: LiveOptions, node: Node | None, source: SampleSource) -> list[str]:
+    """What is open to others, a line each: where messages are received from, and where they go to."""
+    from gait.live.sources import dds_name
+
+    lines = [] if node is None else [node.words()]
+    sent = [dds_name(topic) for topic in (options.odom, options.tf) if node is not None and topic != NONE]
+    lines += [
+        f"{what} {', '.join(names)}" for what, names in (("listens to", source.listens), ("sends", sent)) if names
+    ]
+    return lines or ["listens to nothing, sends nothing"]
 
 
 def _join(options: LiveOptions, notes: list[str]) -> Node | None:
@@ -146,7 +163,7 @@ def _source(options: LiveOptions, node: Node | None) -> tuple[Estimator, SampleS
     if log is not None:
         return estimator, ReplaySource(log, robot, options.speed)
     if options.source == "go1":
-        return estimator, Go1Source(robot, options.port, targets=options.targets != NONE)
+        return estimator, Go1Source(robot, options.port, options.address, options.targets != NONE)
     assert node is not None
     if options.source == "go2":
         return estimator, Go2Source(node, robot, command="" if options.targets == NONE else "rt/lowcmd")

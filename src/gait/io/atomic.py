@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gait.errors import GaitError, os_errors
+from gait.io.locks import NAME, release, short_lock, try_lock
+
+OLD = 3600.0
+"""Seconds without a write after which a temporary file is left over."""
+_OURS: set[Path] = set()
+"""Folders that this process fills: a lock keeps out other processes only."""
+_STAMP = re.compile(r"\d{8}-\d{6}(-\d+)?")
+_TEMPORARY = re.compile(r"\..*\.[0-9a-f]{8}\.tmp")
 
 
 @contextmanager
@@ -34,15 +45,26 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             raise GaitError(f"cannot write {path}: there is no folder {Path(path).parent}, create it first")
         if target.exists() and not target.is_file():
             raise GaitError(f"cannot write {path}: it is not a regular file, choose another name")
+        _remove_old(target)
         try:
             yield temporary
+            flush_file(temporary)
             temporary.replace(target)
+            flush_file(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
 
+def _remove_old(target: Path) -> None:
+    """Remove what killed processes left of this file, but not what another one may be writing now."""
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.*.tmp"):
+        with suppress(OSError):
+            if _TEMPORARY.fullmatch(leftover.name) and time.time() - leftover.lstat().st_mtime > OLD:
+                leftover.unlink()
+
+
 def new_folder(root: Path) -> Path:
-    """`<root>/<stamp>`, made, with `<root>/latest` pointing to it."""
+    """`<root>/<stamp>`, made; `point_latest` goes with it once all is well."""
     with os_errors(f"cannot make a folder in {root}"):
         root.mkdir(parents=True, exist_ok=True)
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -52,12 +74,26 @@ def new_folder(root: Path) -> Path:
                 folder.mkdir()
             except FileExistsError:
                 continue
-            link = root / "latest"
-            if link.is_symlink() or not link.exists():
-                link.unlink(missing_ok=True)
-                link.symlink_to(folder.name)
             return folder
     raise GaitError(f"cannot make a folder in {root}: name one with --out")
+
+
+def point_latest(folder: Path) -> None:
+    """Let `latest` beside a folder of a run point to it; a link appears whole, and anything else stays as it is."""
+    link = folder.parent / "latest"
+    with os_errors(f"cannot make the link {link}"):
+        if link.exists() and not link.is_symlink():
+            return
+        temporary = folder.parent / f".latest.{secrets.token_hex(4)}.tmp"
+        temporary.symlink_to(folder.name)
+        temporary.replace(link)
+
+
+def folder_of_run(path: Path, verb: str) -> Path | None:
+    """The folder `runs/VERB/STAMP` that a result lies in, if it is one."""
+    root = (Path("runs") / verb).absolute()
+    whole = path.absolute()
+    return next((one for one in (whole, *whole.parents) if one.parent == root and _STAMP.fullmatch(one.name)), None)
 
 
 @dataclass
@@ -82,17 +118,74 @@ def whole_folder(out: Path | None, verb: str) -> Iterator[Folder]:
         raise GaitError(f"{out} exists: name a folder that does not, or an empty one")
     place = Path("runs") / verb if out is None else out.absolute().parent
     work = place / f".{verb}.{secrets.token_hex(4)}.tmp"
-    with os_errors(f"cannot write to {place}"):
+    with os_errors(f"cannot write to {place}"), ExitStack() as locks:
+        place.mkdir(parents=True, exist_ok=True)
+        if out is not None:
+            guard = place / f".{out.name}.lock"
+            if (file := try_lock(guard)) is None:
+                raise GaitError(
+                    f"another gait writes to {out}: wait until it ends, or choose another folder with --out"
+                )
+            locks.callback(release, guard, file)
+        with short_lock(place / f".{verb}.lock"):
+            sweep(place, verb)
+            work.mkdir()
+            _OURS.add(work)
+            held = try_lock(work / NAME)
         try:
-            work.mkdir(parents=True)
             folder = Folder(work, out or place)
             yield folder
+            (work / NAME).unlink(missing_ok=True)
+            flush_folder(work)
             if out is None:
                 folder.final = new_folder(place)
             # An empty folder gives way; one that has been filled meanwhile does not.
             work.replace(folder.final)
+            flush_file(place)
+            if out is None:
+                point_latest(folder.final)
         finally:
             shutil.rmtree(work, ignore_errors=True)
+            _OURS.discard(work)
+            if held is not None:
+                os.close(held)
+
+
+def sweep(place: Path, verb: str) -> None:
+    """Remove the folders that killed processes of a verb were filling; one that is alive has the lock of its own."""
+    for leftover in place.glob(f".{verb}.*.tmp"):
+        if leftover not in _OURS and leftover.is_dir() and (file := try_lock(leftover / NAME)) is not None:
+            shutil.rmtree(leftover, ignore_errors=True)
+            os.close(file)
+
+
+def sweep_files(folder: Path) -> None:
+    """Remove what killed processes were writing to a folder, of which the caller has the lock."""
+    for leftover in folder.glob(".*.tmp"):
+        if _TEMPORARY.fullmatch(leftover.name) and (leftover.is_symlink() or leftover.is_file()):
+            leftover.unlink(missing_ok=True)
+
+
+def flush_file(path: Path) -> None:
+    """Have the system write a file, or the names in a folder, to the disk: a rename alone may outrun the contents."""
+    with suppress(FileNotFoundError):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        except OSError as error:
+            # Some file systems know no such thing for folders.
+            if error.errno != errno.EINVAL:
+                raise
+        finally:
+            os.close(file)
+
+
+def flush_folder(folder: Path) -> None:
+    """The same of all files in a folder, and of itself."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            flush_file(path)
+    flush_file(folder)
 
 
 def commit() -> str:

@@ -21,6 +21,7 @@ from gait.log.fields import AXES, Field, Labels, refuse_unknown
 from gait.read_options import ReadOptions
 from gait.robot import Robot
 
+MOST_COLUMNS = 10_000
 _MARK = "# gait: "
 _TIME = ("t", "t_ns")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -105,6 +106,8 @@ def _first(path: Path, lines: Sequence[str]) -> int:
     start = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
     if start is None:
         raise GaitError(f"{path} has no line that names its columns: see docs/log.md for the names")
+    if lines[start].count(",") > MOST_COLUMNS:
+        raise GaitError(f"{path} has more than {MOST_COLUMNS} columns: it is damaged, or another kind of file")
     separator = _separator(lines[start])
     if separator != ",":
         raise GaitError(f"{path} has {_SEPARATORS[separator]} between its columns: save it as {_WANTED}")
@@ -147,10 +150,12 @@ def _rename(names: Sequence[str], columns: Mapping[str, str | None], path: Path)
     """Our names for the columns, each its own; None for those to leave out."""
     refuse_unknown(columns, names, str(path), "column")
     ours = [columns.get(name, name) for name in names]
-    for i, name in enumerate(ours):
-        if name == "" or (name is not None and name in ours[:i]):
+    seen: set[str] = set()
+    for name in ours:
+        if name == "" or name in seen:
             problem = f"the column '{name}' twice" if name else "a column without a name"
             raise GaitError(f"{path} has {problem}: every column needs its own name")
+        seen |= {name} if name is not None else set()
     return ours
 
 

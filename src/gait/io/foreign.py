@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from gait.arrays import AnyArray, Array
+from gait.documents import load_yaml, named
 from gait.errors import GaitError, located, os_errors
 from gait.io.format import Notes
 from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column
@@ -56,17 +57,17 @@ def read_map(path: Path | None, names: Collection[str], where: Path) -> dict[str
         return {}
     try:
         with os_errors(f"cannot read {path}"):
-            tree: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+            tree: Any = load_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         raise GaitError(f"{path} is not valid YAML: write lines such as `imu_wx: gyro.x`") from None
     if not isinstance(tree, Mapping) or not tree:
         raise GaitError(f"{path} must hold lines such as `imu_wx: gyro.x`, from their names to those of gait")
     found: dict[str, Guess | None] = {}
     for key, text in tree.items():
-        theirs = str(key).strip("/")
+        theirs = named(key).strip("/")
         if theirs not in names:
             raise GaitError(f"{path} speaks of '{theirs}', which {where} has not: it has {', '.join(names)}")
-        found[theirs] = None if text is None else _mapped(path, theirs, str(text))
+        found[theirs] = None if text is None else _mapped(path, theirs, named(text))
     return found
 
 

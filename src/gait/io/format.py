@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gait.arrays import AnyArray
+from gait.documents import load_json
 from gait.errors import GaitError, located
 from gait.log import Log, Record, Trajectory
 from gait.log.fields import refuse_unknown
@@ -102,7 +103,7 @@ def header(record: Record, **more: object) -> str:
 def parse_header(text: str, where: str) -> tuple[Kind, dict[str, Any]]:
     """The kind of record a header promises, and the rest of it as keyword arguments."""
     try:
-        tree = json.loads(text)
+        tree = load_json(text)
         kind, version = KINDS[tree.pop("gait")], tree.pop("version")
     except (ValueError, KeyError, AttributeError, TypeError):
         raise GaitError(f"{where} has a header that gait did not write: convert the file again") from None

@@ -89,7 +89,7 @@ def guess_column(name: str, joints: Sequence[object], meaning: object) -> Guess 
     if tail in ("x", "y", "z", "w"):
         field = _field(words[:-1], words[:-1])
         return Guess(field, tail, scale) if field in AXES_OF else None
-    index = next((word for word in reversed(words) if word.isdigit()), None)
+    index = next((word for word in reversed(words) if word.isdecimal() and len(word) < 6), None)
     if index is not None and "joint" in means:
         field = _joint_field(means)
         return None if field is None else Guess(field, f"joint_{int(index)}", scale)

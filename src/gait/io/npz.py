@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import struct
+import tokenize
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +17,7 @@ from gait.errors import GaitError, os_errors
 from gait.io import clock
 from gait.io.atomic import atomic_path
 from gait.io.format import Notes, build, header, in_order, parse_header
+from gait.io.limits import Budget
 from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions
 
@@ -42,16 +48,46 @@ class Npz:
 
 
 def _load(path: Path) -> dict[str, AnyArray]:
+    budget = Budget(path)
     try:
-        with os_errors(f"cannot read {path}"), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            # A foreign file may hold objects, which numpy refuses in words of its own: look at the names first.
-            if "header" not in archive.files:
+        with os_errors(f"cannot read {path}"), zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            # A foreign file may hold objects, which are refused in other words: look at the names first.
+            if "header.npy" not in [member.filename for member in members]:
                 raise GaitError(
                     f"{path} is an npz that gait did not write: build gait.Log(...) from its arrays and save that"
                 )
-            return {name: archive[name] for name in archive.files}
-    except GaitError:
-        raise
-    except Exception:
-        # Zip, zlib and numpy each fail in ways of their own on bytes that are not theirs.
+            return {member.filename.removesuffix(".npy"): _array(archive, member, budget) for member in members}
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        ValueError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        struct.error,
+        SyntaxError,
+        tokenize.TokenError,
+    ):
         raise GaitError(f"{path} is damaged or cut short: copy or record it again") from None
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget) -> AnyArray:
+    """One array; its header is held against the bytes that are there before there is room for it."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError("numpy writes no such compression")
+    # What a member unpacks to is never more than it says here.
+    budget.take(member.file_size)
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = reader(file)
+        count = math.prod(shape)
+        if dtype.hasobject or not dtype.itemsize or min(shape, default=0) < 0 or len(shape) > 8:
+            raise ValueError("not an array of plain numbers")
+        if count * dtype.itemsize > member.file_size:
+            raise ValueError("the array claims more than there is")
+        data = file.read(count * dtype.itemsize)
+        if len(data) != count * dtype.itemsize or file.read(1):
+            raise ValueError("the array is cut short, or more follows it")
+    return np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C").copy()

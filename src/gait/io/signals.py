@@ -22,6 +22,10 @@ LEAP = 3600.0
 """A clock that goes on by more than this (s) was reset as well."""
 ENOUGH = 0.5
 """Targets and truth that cover less of a log than this are left out rather than the rest of the log."""
+LAST = 1e11
+"""Seconds: three thousand years, beyond which a stamp is damage."""
+GREATEST = 1e9
+"""Beyond any sensor in its unit: such a value is damage, and its square might not be a number."""
 QUICK = 0.02
 """Length of the parabola for joint velocities, s: joints move faster than bodies."""
 
@@ -72,9 +76,10 @@ def mend(signal: Signal, notes: Notes, optional: tuple[str, ...] = ()) -> Signal
         notes: is told what was dropped.
         optional: arrays to leave out if they hold anything but numbers, rather than their rows.
     """
-    finite = np.isfinite(signal.t)
+    finite = np.abs(signal.t) <= LAST
     for name, array in list(signal.arrays.items()):
-        good = np.isfinite(array).reshape(len(array), -1).all(axis=1)
+        # Also false for nan.
+        good = (np.abs(array) <= GREATEST).reshape(len(array), -1).all(axis=1)
         if name in optional and not good.all():
             del signal.arrays[name]
             notes.say(f"{signal.name}: {name} is not always a number, and was left out")

@@ -37,8 +37,9 @@ class Tum:
             raise GaitError(f"{path} has one pose: two are needed to tell a velocity")
         with located(path):
             at_rest = Trajectory(t=t, pos_w=pos_w, quat_wb_wxyz=quat, vel_w=np.zeros_like(pos_w))
-        vel_w = np.gradient(pos_w, t, axis=0)
-        return at_rest.replace(vel_w=vel_w, vel_b=None, source=f"{path.name}, velocity from positions")
+            with np.errstate(over="ignore", invalid="ignore"):
+                vel_w = np.gradient(pos_w, t, axis=0)
+            return at_rest.replace(vel_w=vel_w, vel_b=None, source=f"{path.name}, velocity from positions")
 
     def write(self, record: Record, path: Path) -> None:
         """Write the poses; of a Log, those of its ground truth."""

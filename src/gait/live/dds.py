@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from gait.errors import GaitError, need_extra
 
 EXTRA = "live"
+_INTERFACE = re.compile(r"[\w.:@-]+")
 DOMAINS = 232
 """The highest domain that fits the ports."""
 MOST = 100_000
@@ -49,7 +51,9 @@ class Node:
         from cyclonedds.core import DDSException, WaitSet
         from cyclonedds.domain import Domain, DomainParticipant
 
-        self.domain = domain_of(domain)
+        self.domain, self.interface = domain_of(domain), interface
+        if interface and not _INTERFACE.fullmatch(interface):
+            raise GaitError(f"'{interface}' is no network interface: see `ip -br addr` for their names")
         try:
             # The settings of a domain hold as long as this object lives.
             self._settings = Domain(self.domain, _settings(interface)) if interface else None
@@ -61,6 +65,13 @@ class Node:
                 " for settings"
             ) from None
         self._waitset: Any = WaitSet(self._participant)
+
+    def words(self) -> str:
+        """Domain, interface and ports, as the standard has them (RTPS 2.2, 9.6.1)."""
+        usual = "as CYCLONEDDS_URI says" if os.environ.get("CYCLONEDDS_URI") else "of the system's choice"
+        where = f"interface {self.interface}" if self.interface else f"interface {usual}"
+        first = 7400 + 250 * self.domain
+        return f"DDS domain {self.domain}, {where}, UDP ports {first} to {first + 249}"
 
     def reader(self, topic: str, kind: str) -> Reader:
         """Read a topic of messages of some type, whatever the reliability of who writes it."""

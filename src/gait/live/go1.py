@@ -15,13 +15,16 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
-from gait.errors import os_errors
+from gait.errors import GaitError, os_errors
 from gait.io.ros.layout import MessageWriter
 from gait.live.pairing import NS, Arrival
-from gait.live.sources import SampleSource, UnitreeSamples
+from gait.live.sources import SampleSource, UnitreeSamples, checked_stamp
 from gait.robot import Robot
 
 PORT = 8090
+LOOPBACK = "127.0.0.1"
+SENDERS = 4
+"""Addresses of senders that are told apart."""
 BUFFER = 4 * 1024 * 1024
 """Bytes that the kernel is asked to keep for us while we are busy; net.core.rmem_max may grant less."""
 BATCH = 20
@@ -75,22 +78,23 @@ class TickClock:
 class Go1Source(SampleSource):
     """Packets of a Go1. Stamps are its ticks; latency counts from when the kernel received a packet."""
 
-    def __init__(self, robot: Robot, port: int = PORT, address: str = "0.0.0.0", targets: bool = True) -> None:
+    def __init__(self, robot: Robot, port: int = PORT, address: str = LOOPBACK, targets: bool = True) -> None:
         """Listen.
 
         Args:
             robot: whose joints are wanted.
             port: to listen at; 0 for any.
-            address: of this machine; all of them by default.
+            address: of this machine, at which packets are received; by default only those from this machine.
             targets: whether commands will come.
         """
+        super().__init__()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
         # With the privilege for it, a buffer beyond the limit.
         for option, value in ((_FORCE, BUFFER), (_TIMESTAMP, 1)):
             with contextlib.suppress(OSError):
                 self._socket.setsockopt(socket.SOL_SOCKET, option, value)
-        with os_errors(f"cannot listen at UDP port {port}"):
+        with os_errors(f"cannot listen at UDP port {port} of {address}"):
             try:
                 self._socket.bind((address, port))
             except OSError:
@@ -99,10 +103,12 @@ class Go1Source(SampleSource):
         self._socket.setblocking(False)
         self.port: int = self._socket.getsockname()[1]
         self.name, self.wants_targets = f"UDP port {self.port}", targets
+        self.listens = (f"UDP {address}:{self.port}",)
         self._samples, self._clock = UnitreeSamples(SDK, robot, packed=True), TickClock()
         self._sizes = {size_of(name): name for name in ("LowState", "LowCmd")}
         self._waiting: deque[tuple[bytes, int]] = deque()
         self._states = self._strange = self._size = 0
+        self._senders: set[str] = set()
 
     def poll(self, timeout: float) -> Iterable[Arrival]:
         """Take what has come, in its order: a state with the last command before it."""
@@ -111,22 +117,27 @@ class Go1Source(SampleSource):
         # All of it, whatever is done with it now: the kernel's buffer is small.
         with contextlib.suppress(BlockingIOError, InterruptedError):
             while len(self._waiting) < MOST:
-                data, ancillary, _, _ = self._socket.recvmsg(2048, 64)
+                data, ancillary, _, sender = self._socket.recvmsg(2048, 64)
                 self._waiting.append((data, self._arrived(ancillary)))
+                if len(data) in self._sizes and len(self._senders) < SENDERS:
+                    self._senders.add(sender[0])
         arrivals: list[Arrival] = []
         while self._waiting and len(arrivals) < BATCH:
             data, arrived = self._waiting.popleft()
             kind = self._sizes.get(len(data))
-            if kind == "LowCmd":
-                self._samples.command(arrived, data)
-            elif kind == "LowState":
-                self._states += 1
-                state = self._samples.state(data)
-                ns = self._clock.stamp(int(state["tick"]), arrived)
-                sample = self._samples.sample(state, ns, arrived if self.wants_targets else None)
-                arrivals.append(Arrival(sample, ns, arrived))
-            else:
-                self._strange, self._size = self._strange + 1, len(data)
+            try:
+                if kind == "LowCmd":
+                    self._samples.command(arrived, data)
+                elif kind == "LowState":
+                    self._states += 1
+                    state = self._samples.state(data)
+                    ns = checked_stamp(self._clock.stamp(int(state["tick"]), arrived))
+                    sample = self._samples.sample(state, ns, arrived if self.wants_targets else None)
+                    arrivals.append(Arrival(sample, ns, arrived))
+                else:
+                    self._strange, self._size = self._strange + 1, len(data)
+            except GaitError as error:
+                self.ignored.add(self.listens[0], error)
         return arrivals
 
     @staticmethod
@@ -138,11 +149,14 @@ class Go1Source(SampleSource):
         return time.time_ns()
 
     def status(self) -> str:
-        """What comes that is not a packet of a Go1."""
+        """What comes that is not a packet of a Go1, or not of one alone."""
+        words = [] if self._states or self._strange else [f"nothing at UDP port {self.port}"]
+        if len(self._senders) > 1:
+            words.append(f"packets from {len(self._senders)} senders: {', '.join(sorted(self._senders))}")
         if self._strange:
             sizes = " and ".join(f"{size} ({name})" for size, name in self._sizes.items())
-            return f"{self._strange} packets left out, the last of {self._size} bytes: {sizes} are read"
-        return "" if self._states else f"nothing at UDP port {self.port}"
+            words.append(f"{self._strange} packets left out, the last of {self._size} bytes: {sizes} are read")
+        return ", ".join([*words, *filter(None, [self.ignored.words()])])
 
     def close(self) -> None:
         """Close the socket."""

@@ -148,6 +148,11 @@ class StatusLine:
         print(f"\r{text.ljust(self._width)}", end="", file=sys.stderr, flush=True)
         self._width = len(text)
 
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if self._show or self._every:
+            print(f"\r{text.ljust(self._width)}", file=sys.stderr, flush=True)
+
     def close(self) -> None:
         """Leave the line as it is and go to the next."""
         if self._show and self._width:

@@ -132,6 +132,8 @@ def run_live(
                     sink.put(arrival, state)
                 monitor.add(arrival, state, time.time_ns())
             if line.due():
+                for news in source.ignored.news():
+                    line.say(news)
                 line.write(monitor.line(source.status()))
     finally:
         gc.unfreeze()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,12 +16,24 @@ from gait.io.ros.definitions import IMU, JOINT_STATE
 from gait.io.ros.layout import MessageLayout
 from gait.io.ros.messages import UNITREE_JOINTS, FieldReader, has_target
 from gait.live.dds import Node, Reader
+from gait.live.ignored import Ignored
 from gait.live.pairing import HOLD, NS, Arrival, Pairing
 from gait.log import Log, Sample
 from gait.robot import Robot
 
+KEPT = 64
+"""Lists of joint names that are remembered."""
+LATEST = 2**31 * NS
+"""ROS has no time beyond: seconds are 32 bits."""
 BATCH = 200
 """Samples given at once: with a backlog, the loop still checks for a stop several times a second."""
+
+
+def checked_stamp(ns: int) -> int:
+    """A stamp, if it is a time that a message can have."""
+    if not 0 <= ns < LATEST:
+        raise GaitError(f"its stamp of {ns / NS:.9g} s is no time: set the clock of the sender")
+    return ns
 
 
 class SampleSource:
@@ -32,6 +45,12 @@ class SampleSource:
     """Whether nothing will come any more."""
     wants_targets: bool
     """Whether samples will have joint targets, as far as is known; it turns False if none come."""
+    listens: tuple[str, ...] = ()
+    """Where messages are received: addresses, ports and topics, a line each."""
+
+    def __init__(self) -> None:
+        self.ignored = Ignored()
+        """Messages that could not be used: no message ends the loop."""
 
     def poll(self, timeout: float) -> Iterable[Arrival]:
         """Wait for samples, but no longer than `timeout` seconds, and give those that are there."""
@@ -74,7 +93,11 @@ class RosSource(SampleSource):
             joint_names: which joint is which, as `match_joints` takes it.
             stamps: `header`, or `sent` for the time at which DDS sent a message.
         """
+        super().__init__()
         self.name = f"{topics.imu} and {topics.joints} in domain {node.domain}"
+        self.listens = tuple(
+            f"{topic} ({kind})" for topic, kind in zip(topics, (IMU, JOINT_STATE, JOINT_STATE), strict=True) if topic
+        )
         self.wants_targets = bool(topics.targets)
         self._node, self._robot, self._given = node, robot, joint_names
         self._header = stamps == "header"
@@ -84,7 +107,7 @@ class RosSource(SampleSource):
         self._pairing = Pairing(robot.num_joints, commands=bool(topics.targets))
         self._imu_fields = FieldReader(IMU, "imu")
         self._joint_fields, self._target_fields = (FieldReader(JOINT_STATE, role) for role in ("joints", "targets"))
-        self._orders: dict[tuple[str, ...], list[int]] = {}
+        self._orders: dict[tuple[str, ...], list[int] | GaitError] = {}
         self.note = ""
         """How joints were matched, in words."""
 
@@ -94,30 +117,45 @@ class RosSource(SampleSource):
         self._node.wait(min(timeout, 0.002) if pairing.waiting else timeout)
         now = time.monotonic()
         for data, sent in self._imu.take(BATCH):
-            imu, layout = self._imu_fields.read(data)
-            pairing.add_imu(self._stamp(layout, data, sent), imu["gyro"], imu["accel"], sent, now)
+            with self._usable(self._imu):
+                imu, layout = self._imu_fields.read(data)
+                pairing.add_imu(self._stamp(layout, data, sent), imu["gyro"], imu["accel"], sent, now)
         for data, sent in self._joints.take():
-            joints, layout = self._joint_fields.read(data)
-            order = self._order(layout, joints["q"])
-            if len(joints["dq"]) != len(joints["q"]):
-                raise GaitError(f"{self._joints.topic} has no velocities: publish one for each joint")
-            tau = joints["tau"][order] if len(joints["tau"]) == len(joints["q"]) else None
-            pairing.add_joints(self._stamp(layout, data, sent), joints["q"][order], joints["dq"][order], tau)
+            with self._usable(self._joints):
+                self._add_joints(data, sent)
         if self._targets is not None:
             for data, sent in self._targets.take():
-                command, layout = self._target_fields.read(data)
-                q_des = command["q_des"]
-                pairing.add_targets(self._stamp(layout, data, sent), q_des[self._order(layout, q_des)])
+                with self._usable(self._targets):
+                    command, layout = self._target_fields.read(data)
+                    q_des = command["q_des"]
+                    pairing.add_targets(self._stamp(layout, data, sent), q_des[self._order(layout, q_des)])
         return pairing.take(now)
+
+    @contextmanager
+    def _usable(self, reader: Reader) -> Iterator[None]:
+        """A message of anyone in the network: another version, cut short, or of another device on the same topic."""
+        try:
+            yield
+        except GaitError as error:
+            self.ignored.add(reader.topic, error)
+
+    def _add_joints(self, data: bytes, sent: int) -> None:
+        joints, layout = self._joint_fields.read(data)
+        order = self._order(layout, joints["q"])
+        if len(joints["dq"]) != len(joints["q"]):
+            raise GaitError(f"{self._joints.topic} has no velocities: publish one for each joint")
+        tau = joints["tau"][order] if len(joints["tau"]) == len(joints["q"]) else None
+        self._pairing.add_joints(self._stamp(layout, data, sent), joints["q"][order], joints["dq"][order], tau)
 
     def status(self) -> str:
         """Topics without a word, and messages that could not be used."""
         words = _silent(self._imu, self._joints, self._targets)
         counts = {"without joints": self._pairing.unpaired, "out of order": self._pairing.disordered}
-        return ", ".join([*words, *(f"{count} {what}" for what, count in counts.items() if count)])
+        words += [f"{count} {what}" for what, count in counts.items() if count]
+        return ", ".join([*words, *filter(None, [self.ignored.words()])])
 
     def _stamp(self, layout: MessageLayout, data: bytes, sent: int) -> int:
-        return (layout.stamp(data) if self._header else 0) or sent
+        return checked_stamp((layout.stamp(data) if self._header else 0) or sent)
 
     def _order(self, layout: MessageLayout, q: AnyArray) -> list[int]:
         names = layout.texts["name"]
@@ -126,9 +164,18 @@ class RosSource(SampleSource):
                 f"a JointState has {len(names)} names but {len(q)} positions: publish one position for each name"
             )
         if names not in self._orders:
-            found = match_joints(names, self._robot.joint_names, self._given)
-            self._orders[names], self.note = list(found.index), found.note
-        return self._orders[names]
+            if len(self._orders) >= KEPT:
+                self._orders.clear()
+            try:
+                found = match_joints(names, self._robot.joint_names, self._given)
+                self._orders[names], self.note = list(found.index), found.note
+            except GaitError as error:
+                # A gripper, say, that sends its joints to the same topic.
+                self._orders[names] = error
+        order = self._orders[names]
+        if isinstance(order, GaitError):
+            raise order
+        return order
 
 
 class UnitreeSamples:
@@ -172,7 +219,10 @@ class Go2Source(SampleSource):
 
     def __init__(self, node: Node, robot: Robot, command: str = "rt/lowcmd") -> None:
         """Subscribe; an empty `command` does without joint targets."""
+        super().__init__()
         self.name = f"rt/lowstate in domain {node.domain}"
+        self.listens = ("rt/lowstate (unitree_go/msg/LowState)",)
+        self.listens += (f"{command} (unitree_go/msg/LowCmd)",) if command else ()
         self.wants_targets = bool(command)
         self._node, self._samples = node, UnitreeSamples("unitree_go", robot)
         self._state = node.reader("rt/lowstate", "unitree_go/msg/LowState")
@@ -185,20 +235,32 @@ class Go2Source(SampleSource):
         self._node.wait(timeout)
         states = list(self._state.take(BATCH))
         commands = self._later + ([] if self._command is None else list(self._command.take()))
-        arrivals, k = [], 0
+        arrivals = []
         for data, sent in states:
-            while k < len(commands) and commands[k][1] <= sent:
-                self._samples.command(commands[k][1], commands[k][0])
-                k += 1
-            state = self._samples.state(data)
-            sample = self._samples.sample(state, sent, sent if self.wants_targets else None)
-            arrivals.append(Arrival(sample, sent, sent, int(state["tick"]) * 1_000_000))
-        self._later = commands[k:]
+            before = [command for command in commands if command[1] <= sent]
+            if before:
+                commands = [command for command in commands if command[1] > sent]
+            for command, command_sent in before:
+                self._use("rt/lowcmd", self._samples.command, command_sent, command)
+            state = self._use("rt/lowstate", self._samples.state, data)
+            if state is not None and self._use("rt/lowstate", checked_stamp, sent) is not None:
+                sample = self._samples.sample(state, sent, sent if self.wants_targets else None)
+                arrivals.append(Arrival(sample, sent, sent, int(state["tick"]) * 1_000_000))
+        # A sender whose clock is ahead must not fill the memory.
+        self._later = commands[-BATCH:]
         return arrivals
 
+    def _use(self, where: str, read: Callable[..., Any], *given: Any) -> Any:
+        """What a reader makes of a message; None if it cannot be read, which is counted."""
+        try:
+            return read(*given)
+        except GaitError as error:
+            self.ignored.add(where, error)
+            return None
+
     def status(self) -> str:
-        """Topics without a message."""
-        return "".join(_silent(self._state, self._command))
+        """Topics without a message, and messages that could not be used."""
+        return ", ".join([*_silent(self._state, self._command), *filter(None, [self.ignored.words()])])
 
 
 def unitree_order(robot: Robot) -> list[int]:
@@ -217,6 +279,7 @@ class ReplaySource(SampleSource):
 
     def __init__(self, log: Log, robot: Robot, speed: float = 1.0) -> None:
         """Put the log into the robot's order; the clock starts at the first poll."""
+        super().__init__()
         if not speed > 0.0:
             raise GaitError(f"speed must be above 0, got {speed:g}")
         log = log.reorder(robot)

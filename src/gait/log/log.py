@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from gait import quaternions
 from gait.arrays import AnyArray, Array, BoolArray
+from gait.documents import shown
 from gait.errors import GaitError
 from gait.log.fields import AXES, Labels, column, refuse_unknown
 from gait.log.imu_noise import ImuNoise
@@ -251,8 +253,8 @@ def _resolve_names(
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str) or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
-        raise GaitError(f"Log {what} must be a list of names without spaces, commas, quotes or #, got {names!r}")
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
+        raise GaitError(f"Log {what} must be a list of names without spaces, commas, quotes or #, got {shown(names)}")
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise GaitError(f"Log {what} has '{twice[0]}' twice: every name must be its own")
     return tuple(names)

@@ -141,7 +141,9 @@ def places(t: Array, wanted: Array, early: float = 0.0) -> tuple[AnyArray, Array
         early: a sample that is later than a stamp by no more than this (s) counts as one before it.
     """
     before = np.clip(np.searchsorted(t, wanted + early, side="right") - 1, 0, len(t) - 2)
-    return before, np.clip((wanted - t[before]) / (t[before + 1] - t[before]), 0.0, 1.0)
+    # Stamps may be as close as floats can be, and then a stamp outside is infinitely far.
+    with np.errstate(over="ignore"):
+        return before, np.clip((wanted - t[before]) / (t[before + 1] - t[before]), 0.0, 1.0)
 
 
 def interpolate(array: AnyArray, before: AnyArray, part: Array, axes: tuple[str, ...], hold: bool = False) -> AnyArray:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from gait.documents import shown
 from gait.errors import GaitError
 
 JOINTS = 3
@@ -61,7 +62,7 @@ class Architecture:
             whole = isinstance(value, int) and not isinstance(value, bool)
             least = 0 if field.name == "head_width" else 1
             if field.type == "int" and not (whole and value >= least):
-                raise GaitError(f"architecture {field.name} is {value!r}: give a whole number of at least {least}")
+                raise GaitError(f"architecture {field.name} is {shown(value)}: give a whole number of at least {least}")
         if not self.log_std_min < self.log_std_max:
             raise GaitError("architecture log_std_min must lie below log_std_max")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gait.arrays import AnyArray, Array
+from gait.documents import load_json
 from gait.errors import GaitError, os_errors
 from gait.nets.architecture import NORMALISER, Architecture, LegsArchitecture, architecture_of, shapes_of
 from gait.nets.features import features, physical_features
@@ -147,7 +148,7 @@ def load_model(name_or_path: str | Path) -> Model:
     if metadata.get("version") != str(VERSION):
         raise GaitError(f"{path} has layout version {metadata.get('version')}, this gait reads {VERSION}: upgrade gait")
     try:
-        header = json.loads(metadata["header"])
+        header = load_json(metadata["header"])
         return Model(weights=arrays, **{name: read(header[name]) for name, read in _HEADER.items()})
     except GaitError as error:
         raise GaitError(f"{path} is not a model this gait can use: {error}") from None

@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from gait.arrays import Array
+from gait.documents import load_yaml, named, shown
 from gait.errors import GaitError, located
 from gait.robot import kinematics
 
@@ -108,14 +109,15 @@ class Robot:
         path = Path(name_or_path)
         if path.suffix not in (".yaml", ".yml"):
             path = _HERE / f"{name_or_path}.yaml"
-            if not path.is_file():
+            # Not by looking for the file: a name may come from another one, and hold anything.
+            if str(name_or_path) not in robot_names():
                 raise GaitError(
                     f"unknown robot '{name_or_path}': choose one of {', '.join(robot_names())}"
                     " or give the path of a YAML file"
                 )
         try:
-            return Robot.of(yaml.safe_load(path.read_text(encoding="utf-8")), str(path))
-        except (OSError, UnicodeDecodeError) as error:
+            return Robot.of(load_yaml(path.read_text(encoding="utf-8")), str(path))
+        except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a text file"
             raise GaitError(f"cannot read robot file {path}: {reason}") from None
         except yaml.YAMLError as error:
@@ -226,7 +228,7 @@ def _parse(tree: Any) -> Robot:
     def numbers(path: str, count: int = 3) -> Array:
         return _numbers(_at(tree, path), count, path)
 
-    names = tuple(str(name) for name in tree["legs"])
+    names = tuple(named(name) for name in tree["legs"])
     hips = [_numbers(hip, 3, f"legs.{name}") for name, hip in tree["legs"].items()]
     per_leg = {key: numbers(f"joints.{key}") for key in _JOINTS}
     if not (per_leg["lower"] < per_leg["upper"]).all():
@@ -247,10 +249,10 @@ def _parse(tree: Any) -> Robot:
     links = tree["links"]
     leg_links = [[_merge(links[key], hip, f"links.{key}") for key in _LINKS] for hip in hips]
     return Robot(
-        name=str(tree["name"]),
-        base_link=str(tree["base_link"]),
+        name=named(tree["name"]),
+        base_link=named(tree["base_link"]),
         leg_names=names,
-        joint_names=tuple(f"{name}_{label}_joint" for name in names for label in labels),
+        joint_names=tuple(f"{name}_{named(label)}_joint" for name in names for label in labels),
         offsets=np.array([[hip, *(vector * _signs(hip, ("y",)) for vector in chain.values())] for hip in hips]),
         signs=np.tile(signs, (len(names), 1)),
         foot_radius=_positive(tree["leg"]["foot_radius"], "leg.foot_radius", zero=True),
@@ -278,7 +280,7 @@ def _section(value: object, path: str, allowed: Sequence[str] = (), optional: Se
         raise GaitError(f"{place} must be a mapping with the keys {', '.join(allowed)}")
     for key in value:
         if key not in allowed:
-            raise GaitError(f"unknown key '{key}' in {place}; the keys there are {', '.join(allowed)}")
+            raise GaitError(f"unknown key '{named(key)}' in {place}; the keys there are {', '.join(allowed)}")
     for key in allowed:
         if key not in value and key not in optional:
             raise GaitError(f"{place} lacks the key '{key}'")
@@ -286,24 +288,26 @@ def _section(value: object, path: str, allowed: Sequence[str] = (), optional: Se
 
 
 def _numbers(value: object, count: int, path: str) -> Array:
+    flat = value if isinstance(value, list | tuple | np.ndarray) and len(value) == count else ()
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        # Item by item: a list may hold lists in lists.
+        array = np.array([float(one) for one in flat])
+    except (TypeError, ValueError, OverflowError):
         array = np.empty(0)
     if array.shape != (count,) or not np.isfinite(array).all():
-        raise GaitError(f"`{path}` must be {count} numbers, got {value!r}")
+        raise GaitError(f"`{path}` must be {count} numbers, got {shown(value)}")
     return array
 
 
 def _positive(value: object, path: str, zero: bool = False) -> float:
     number = float(_numbers([value], 1, path)[0])
     if number < 0.0 or (number == 0.0 and not zero):
-        raise GaitError(f"`{path}` must be positive, got {value!r}")
+        raise GaitError(f"`{path}` must be positive, got {shown(value)}")
     return number
 
 
 def _axis_signs(value: object) -> Array:
-    axes = [str(axis) for axis in value] if isinstance(value, Sequence) else []
+    axes = [named(axis) for axis in value] if isinstance(value, Sequence) else []
     if [axis.removeprefix("-") for axis in axes] != ["x", "y", "y"]:
         raise GaitError("`leg.axes` must be [x, y, y], with a minus sign where a joint turns backwards")
     return np.array([-1.0 if axis.startswith("-") else 1.0 for axis in axes])

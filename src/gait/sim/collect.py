@@ -16,6 +16,7 @@ import numpy as np
 
 from gait._version import __version__
 from gait.errors import GaitError, os_errors
+from gait.io.locks import folder_lock
 from gait.log.log import Log
 from gait.robot import Robot
 from gait.sim.episode import TRUTH, Feedback, RawEpisode, episode_robot, run_episode
@@ -228,7 +229,16 @@ def collect(
     leg_corners(Robot.load(config.robot))
     # Without comments and layout; the order of the legs counts, so keys stay as they are.
     digest = sha256(json.dumps(description(config.robot), default=str).encode())
-    store = Store(Path(out), {"version": __version__, **config.as_dict(), ROBOT_DIGEST: digest})
+    with os_errors(f"cannot use {out} for a collection"):
+        Path(out).mkdir(parents=True, exist_ok=True)
+    with folder_lock(Path(out)):
+        return _collect(config, Path(out), digest, workers, on_progress)
+
+
+def _collect(
+    config: CollectConfig, out: Path, digest: str, workers: int, on_progress: OnProgress | None
+) -> CollectionProgress:
+    store = Store(out, {"version": __version__, **config.as_dict(), ROBOT_DIGEST: digest})
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
 

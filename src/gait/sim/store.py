@@ -18,9 +18,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gait.documents import load_json
 from gait.errors import GaitError, os_errors, reason
 from gait.io import open_log
-from gait.io.atomic import atomic_path
+from gait.io.atomic import atomic_path, sweep_files
 from gait.log.log import Log
 from gait.robot import Robot, robot_names
 
@@ -83,9 +84,7 @@ class Store:
 
     def sweep(self) -> None:
         """Remove what a process that was stopped was in the middle of writing."""
-        for pattern in (".episode_*.tmp", f".{INDEX}.*.tmp", f".{SETTINGS}.*.tmp"):
-            for leftover in self.folder.glob(pattern):
-                leftover.unlink(missing_ok=True)
+        sweep_files(self.folder)
 
 
 def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, Any]]:
@@ -107,7 +106,7 @@ def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, A
         raise GaitError(f"cannot read {path}: {why}") from None
     for number, line in enumerate(lines, start=1):
         with contextlib.suppress(ValueError, TypeError, KeyError):
-            row = json.loads(line)
+            row = load_json(line)
             if isinstance(row["episode"], int) and isinstance(row["file"], str):
                 rows[row["episode"]] = row
                 continue
@@ -159,7 +158,7 @@ def _read_settings(folder: Path) -> dict[str, Any] | None:
         return None
     tree = None
     with contextlib.suppress(ValueError):
-        tree = json.loads(path.read_text(encoding="utf-8"))
+        tree = load_json(path.read_text(encoding="utf-8"))
     if not isinstance(tree, dict):
         raise GaitError(f"{path} is damaged: choose another folder")
     return tree

@@ -19,6 +19,7 @@ import yaml
 
 from gait import robot as robots
 from gait.arrays import Array
+from gait.documents import load_yaml
 from gait.errors import located
 from gait.robot import Robot
 from gait.sim.kernels import forward
@@ -141,7 +142,7 @@ def description(name_or_path: str) -> dict[str, Any]:
     if path.suffix not in (".yaml", ".yml"):
         path = Path(robots.__file__).with_name(f"{name_or_path}.yaml")
     Robot.load(name_or_path)  # says what is wrong with a file
-    tree: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    tree: dict[str, Any] = load_yaml(path.read_text(encoding="utf-8"))
     return tree
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gait.documents import load_json
 from gait.errors import GaitError
 from gait.nets.model import VERSION, read_arrays, write_arrays
 from gait.train.config import config_of
@@ -38,7 +38,7 @@ def load_checkpoint(path: Path, trainer: Trainer) -> None:
     if metadata.get("gait") != "checkpoint" or metadata.get("version") != str(VERSION):
         raise GaitError(f"{path} is not a checkpoint of this gait: start the training again without --resume")
     try:
-        header = json.loads(metadata["header"])
+        header = load_json(metadata["header"])
         # Settings that came later than the checkpoint have their default.
         if config_of(header["config"], str(path)) != trainer.config:
             raise GaitError(f"{path} belongs to a training with other settings: resume with those it was started with")

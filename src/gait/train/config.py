@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from gait.documents import load_yaml, named, shown
 from gait.errors import GaitError, os_errors
 from gait.nets.architecture import KINDS
 
@@ -146,7 +147,7 @@ _LEAST: dict[str, float] = {
 def config_of(values: Mapping[str, Any], where: str) -> TrainConfig:
     """A configuration from plain values; an unknown key or a value of the wrong type is an error that names it."""
     hints = typing.get_type_hints(TrainConfig)
-    unknown = [str(name) for name in values if name not in hints]
+    unknown = [named(name) for name in values if name not in hints]
     if unknown:
         raise GaitError(f"{where} has an unknown key '{unknown[0]}': see `gait train --help` for the names")
     return TrainConfig(**{name: _convert(name, value, hints[name], where) for name, value in values.items()})
@@ -158,7 +159,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
 
     try:
         with os_errors(f"cannot read {path}"):
-            tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+            tree = load_yaml(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError):
         raise GaitError(f"{path} is not valid YAML: correct its syntax") from None
     tree = {} if tree is None else tree
@@ -182,7 +183,7 @@ def _convert(name: str, value: Any, kind: Any, where: str) -> Any:
     many = isinstance(kind, types.GenericAlias)
     if many and isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
         return tuple(value)
-    if type(value) is kind or (kind is float and type(value) is int):
+    if type(value) is kind or (kind is float and type(value) is int and abs(value) < 2**1000):
         return kind(value)
     word = "a list of names" if many else kind.__name__
-    raise GaitError(f"{where}: {name} must be {word}, got {value!r}")
+    raise GaitError(f"{where}: {name} must be {word}, got {shown(value)}")

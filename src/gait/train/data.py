@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import Array
+from gait.documents import load_json
 from gait.errors import GaitError
 from gait.io import open_log
 from gait.log.log import Log
@@ -94,7 +94,7 @@ def read_collection(folder: str | Path) -> tuple[list[Path], dict[str, Any]]:
     if not rows:
         raise GaitError(f"the collection in {folder} is empty: run `gait sim --out {folder}`")
     try:
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        settings = load_json((folder / SETTINGS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise GaitError(f"{folder} has no readable {SETTINGS}: collect it again with `gait sim`") from None
     if settings.get("sensors") == "twin":

@@ -14,7 +14,8 @@ import torch
 
 from gait.errors import GaitError
 from gait.io import open_log
-from gait.io.atomic import commit
+from gait.io.atomic import commit, sweep_files
+from gait.io.locks import folder_lock
 from gait.nets.architecture import architecture_of
 from gait.nets.base import RecurrentState, VelocityNet
 from gait.nets.build import build, network_of, weights_of
@@ -197,6 +198,19 @@ def train(
         The model, as it was written to `model.safetensors`.
     """
     out = Path(out)
+    with folder_lock(out, "choose another folder"):
+        sweep_files(out)
+        return _train(config, out, resume, workers, checkpoint_seconds, on_progress)
+
+
+def _train(
+    config: TrainConfig,
+    out: Path,
+    resume: bool,
+    workers: int,
+    checkpoint_seconds: float,
+    on_progress: Callable[[TrainingProgress], None] | None,
+) -> Model:
     source = open_source(config, workers)
     try:
         trainer = trainer_of(config)(config, source)

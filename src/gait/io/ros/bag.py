@@ -19,7 +19,7 @@ from gait.io.ros.messages import is_unitree, roles_of, says_command, says_truth
 from gait.io.signals import Signal, merge
 from gait.log import Log, Record
 from gait.read_options import NONE, ReadOptions
-from gait.robot import Robot
+from gait.robot import Robot, robot_names
 
 APART = 1.0
 """Stamps in headers that are further than this (s) from the times of recording are of another clock."""
@@ -40,7 +40,7 @@ class Bag:
         """Read a file, or a folder with a bag in it."""
         topics = scan(path, lambda kind: bool(roles_of(kind)), notes)
         ours = _written_by_gait(notes)
-        robot = Robot.load(options.robot or ours.get("robot", "go1"))
+        robot = Robot.load(options.robot or _robot_of(ours, path))
         chosen = choose(topics, options, str(path), notes)
         for topic in topics:
             notes.streams.append(_stream(topic, [role for role, one in chosen.items() if one.name == topic.name]))
@@ -77,6 +77,15 @@ def _written_by_gait(notes: Notes) -> dict[str, Any]:
         return parse_header(notes.about["log"], "the file")[1] if "log" in notes.about else {}
     except GaitError:
         return {}
+
+
+def _robot_of(ours: dict[str, Any], path: Path) -> str:
+    """The robot that the file names: one that gait knows, never the path of a file."""
+    name = str(ours.get("robot", "go1"))
+    if name not in robot_names():
+        known = ", ".join(robot_names())
+        raise GaitError(f"{path} is of the robot '{name}', which gait does not know: give --robot, {known} or a file")
+    return name
 
 
 def _with_time(log: Log, stamps: Array, exact: Array) -> Log:

@@ -17,6 +17,9 @@ from gait.io.ros.containers import Topic
 from gait.io.ros.layout import Block, Paths, blocks
 from gait.io.ros.messages import FIELDS, UNITREE_JOINTS, has_target
 
+_NEEDED = {"imu": ("gyro", "accel"), "joints": ("q",), "targets": ("q_des",), "truth": ("pos_w", "quat_wb_wxyz")}
+"""Fields without which messages are of no use; the definition in a file may leave out any."""
+
 
 class Rows(NamedTuple):
     """Fields of the messages of a topic, in the order in which they were recorded; stamps are whole nanoseconds."""
@@ -56,7 +59,7 @@ def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, 
         return _named_joints(topic, found, role, joints, names, notes)
     rows = _collect(topic, found, role)
     if role == "feet":
-        return rows._replace(arrays=_feet(rows.arrays, found[0].layout.texts["name"], joints))
+        return rows._replace(arrays=_feet(rows.arrays, found[0].layout.texts.get("name", ()), joints))
     if role in ("joints", "targets"):
         index = list(match_joints(UNITREE_JOINTS, joints, names).index)
         rows = rows.change(lambda array: array[:, index])
@@ -97,6 +100,9 @@ def _collect(topic: Topic, found: Sequence[Block], role: str) -> Rows:
     recorded = np.array(topic.stamps, dtype=np.int64)[index[order]]
     columns = {name: column(fields[name]) for name in shared}
     arrays = {name: array for name, array in columns.items() if array is not None}
+    needed = [name for name in _NEEDED.get(role, ()) if name not in arrays]
+    if needed:
+        raise GaitError(f"{topic.name} has no numbers for {needed[0]}: its messages are of another version")
     return Rows(topic.name, index[order], recorded, header, arrays)
 
 
@@ -121,7 +127,7 @@ def _named_joints(
     groups: dict[tuple[str, ...], list[Block]] = {}
     for block in found:
         count = block.layout.count("position")
-        listed = block.layout.texts["name"] or tuple(f"joint_{i}" for i in range(count))
+        listed = block.layout.texts.get("name") or tuple(f"joint_{i}" for i in range(count))
         if count == len(listed):
             groups.setdefault(listed, []).append(block)
     if not groups:

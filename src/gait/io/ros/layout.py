@@ -35,6 +35,12 @@ _ALIGNMENT = {0: 8, 1: 8, 6: 4, 7: 4}
 _TEXTS = ("string", "wstring")
 _BASE, _NAME, _ARRAY, _SEQUENCE = 1, 2, 3, 4
 _TRIES = 4
+MOST_PARTS = 20_000
+"""Numbers and lists of numbers in a message. The definition comes with the file, and may ask for any number of them."""
+MOST_SHAPE = 1 << 18
+"""Bytes that make the shape of a message."""
+MOST_SHAPES = 500
+"""Shapes among the messages of a topic; a robot sends a few."""
 
 
 class Part(NamedTuple):
@@ -62,10 +68,12 @@ class _Walk:
     texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     shape: list[int] = field(default_factory=list)
     """Bytes that make the shape: lengths, and the texts of lists."""
+    steps: int = 0
 
     def visit(self, name: str, path: str = "") -> None:
         if name not in self.types:
             raise GaitError(f"there is no definition of {name}")
+        self.spend()
         for field_name, (kind, what) in self.types[name][1]:
             if field_name != "structure_needs_at_least_one_member":
                 self.field(f"{path}{field_name}", int(kind), what)
@@ -84,13 +92,24 @@ class _Walk:
                 self.numbers(path, inner[0], count)
             elif inner_kind == _BASE:
                 start = self.at
+                if count > MOST_PARTS:
+                    raise GaitError("the message has too many parts")
                 self.texts[path] = tuple(self.text(f"{path}.{i}") for i in range(count))
+                if self.at - start > MOST_SHAPE:
+                    raise GaitError("the message has too many parts")
                 self.shape += range(start, self.at)
             else:
                 for i in range(count):
                     self.field(f"{path}.{i}", int(inner_kind), inner)
 
+    def spend(self) -> None:
+        """Count a step: a message that has nothing in it takes no bytes, and yet may be listed billions of times."""
+        self.steps += 1
+        if self.steps > MOST_PARTS or len(self.shape) > MOST_SHAPE:
+            raise GaitError("the message has too many parts")
+
     def numbers(self, path: str, name: str, count: int) -> None:
+        self.spend()
         if name not in _DTYPES:
             raise GaitError(f"numbers of type {name} are not known")
         size = np.dtype(_DTYPES[name]).itemsize
@@ -99,6 +118,7 @@ class _Walk:
         self.parts[path] = Part(self.take(size * abs(count)), f"{self.order}{_DTYPES[name]}", count)
 
     def text(self, path: str) -> str:
+        self.spend()
         size = self.length(path, 1)
         at = self.take(size)
         if isinstance(self.raw, bytearray):
@@ -189,7 +209,9 @@ class MessageLayout:
         """Numbers of one message, or of many (n, size): (n,) for a single number, else (n, count)."""
         places, dtype, single = self._column(paths)
         raw = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
-        values = raw.take(places, axis=-1).view(dtype).astype(np.float64 if dtype.kind == "f" else np.int64)
+        # A nan that signals is a nan.
+        with np.errstate(invalid="ignore"):
+            values = raw.take(places, axis=-1).view(dtype).astype(np.float64 if dtype.kind == "f" else np.int64)
         return np.asarray(values[..., 0] if single else values)
 
     def write(self, data: AnyArray, paths: Paths, values: Any) -> None:
@@ -257,6 +279,9 @@ def blocks(messages: Sequence[bytes], name: str, types: Fields, packed: bool) ->
         tries = _TRIES
         while len(rows):
             try:
+                if len(found) >= MOST_SHAPES:
+                    tries = 1
+                    raise GaitError(f"they have more than {MOST_SHAPES} shapes")
                 layout = MessageLayout.of(data[0].tobytes(), name, types, packed)
             except GaitError as error:
                 tries -= 1

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +29,46 @@ from gait.robot import Robot
 Progress = Callable[[float], None]
 CHUNK = 256 * 1024
 """Bytes that are compressed and written at once: a quarter of a second at 1 kHz, and done in about a millisecond."""
+FLUSH = 0.5
+"""Seconds of messages that may be in memory only."""
 LOG_CHUNK = 8 * 1024 * 1024
 """The same of a whole Log, which is at hand."""
 FINE = 2.0**-30
 """Step of the velocity in an odometry message, m/s: turning it into the body frame rounds it anyway."""
 
 
+class _Disk:
+    """Has the system write a file to the disk, in a thread: it may take longer than a sample lasts."""
+
+    def __init__(self, file: int) -> None:
+        self._file, self._due, self._ended = file, threading.Event(), False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def write(self) -> None:
+        """Begin to, if it has not begun."""
+        self._due.set()
+
+    def close(self) -> None:
+        """Wait for the last."""
+        self._ended = True
+        self._due.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended:
+            self._due.wait()
+            self._due.clear()
+            # A full disk is told where the messages are written.
+            with suppress(OSError):
+                os.fsync(self._file)
+
+
 class McapRecorder:
     """Writes `/odom` and `/tf`, message by message; `close` makes the file complete.
 
-    A file is never overwritten. If the process is killed, what was written so far is still there: `mcap recover` reads
-    all but the last chunk.
+    A file is never overwritten. If the process is killed, or the power fails, all but the last second is on the disk:
+    every half second what there is becomes a chunk, and a thread has the system write it to the disk.
 
     Example:
         with McapRecorder("walk.mcap", robot) as recorder:
@@ -58,6 +91,7 @@ class McapRecorder:
             self._file = self.path.open("xb")
         about = {**dict.fromkeys(("robot", "method", "source"), ""), **about, "frame": self._encoder.frame}
         self._writer = _begin(self._file, {**about, "version": __version__}, chunk_size=CHUNK)
+        self._flushed, self._disk = time.monotonic(), _Disk(self._file.fileno())
         self._odometry, self._transform = self.channel("/odom", ODOMETRY), self.channel("/tf", TRANSFORMS)
 
     def write(self, ns: int, values: Array) -> None:
@@ -77,15 +111,24 @@ class McapRecorder:
     def write_to(self, channel: int, ns: int, message: bytes) -> None:
         """Write a message of any topic."""
         # The format has no time before 1970.
-        time = max(ns, 0)
+        stamp = max(ns, 0)
         with os_errors(f"cannot write {self.path}"):
-            self._writer.add_message(channel, time, message, time, self.count)
+            self._writer.add_message(channel, stamp, message, stamp, self.count)
+            now = time.monotonic()
+            if now - self._flushed >= FLUSH:
+                self._flushed = now
+                self._writer.flush()
+                self._file.flush()
+                self._disk.write()
 
     def close(self) -> None:
         """Write what is left, and the index."""
         if not self._file.closed:
-            with self._file:
+            self._disk.close()
+            with os_errors(f"cannot write {self.path}"), self._file:
                 self._writer.finish()
+                self._file.flush()
+                os.fsync(self._file.fileno())
 
     def __enter__(self) -> McapRecorder:
         return self
