@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch", reason=extra("torch"))
 from net_samples import random_model  # noqa: E402
 from reference_samples import LEG_COUNTS, random_joints, random_robot  # noqa: E402
 from test_reference_network import legs_model  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
 from gait import Batch, GaitError, Log, Robot  # noqa: E402
 from gait.nets import TorchBatch, load_model, torch_chain, torch_filter, torch_legs  # noqa: E402
@@ -211,16 +213,31 @@ def test_a_module_is_saved_and_restored(log: Log) -> None:
         assert torch.equal(ours.update(**given).vel_w, other.update(**given).vel_w)
 
 
-@pytest.mark.parametrize("method", ["gait-legs", "gait"])
-def test_nothing_is_copied_from_the_device(log: Log, method: str) -> None:
+class OnTheDevice(TorchDispatchMode):
+    """Raises for an operation that makes or reads a tensor with values on the host."""
+
+    def __torch_dispatch__(self, op: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+        result = op(*given, **(named or {}))
+        for value in tree_leaves((given, named, result)):
+            assert not isinstance(value, torch.Tensor) or value.is_meta or value.ndim == 0, op
+        return result
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "gait", "nmn"])
+def test_nothing_is_copied_between_host_and_device(log: Log, method: str) -> None:
     """On the device `meta` tensors have no values: whatever looks at one raises."""
     ours = TorchBatch("go1", 5, method=method, step_dt=0.005).to("meta")
     given = {name: value.to("meta") for name, value in tensors(walk(log, 0)).items()}
-    ours.reset(torch.ones(5, dtype=torch.bool, device="meta"), quat_wb_wxyz=torch.ones(5, 4, device="meta"))
-    for _ in range(3):
-        state = ours.update(**given)
-    assert state.vel_b.shape == (5, 3) and state.vel_b.device.type == "meta"
-    assert state.quat_wb_wxyz.shape == (5, 4) and state.vel_b_std.shape == (5, 3)
+    flags, quat = torch.ones(5, dtype=torch.bool, device="meta"), torch.ones(5, 4, device="meta")
+    with OnTheDevice():
+        ours.reset(flags, quat_wb_wxyz=quat)
+        ours.reset(flags)
+        for _ in range(2):
+            state = ours.update(**given)
+        assert state.vel_b.shape == (5, 3) and state.vel_b.device.type == "meta"
+        assert state.quat_wb_wxyz.shape == (5, 4) and state.vel_b_std.shape == (5, 3)
+        with pytest.raises(AssertionError):
+            torch.zeros(3)
 
 
 def test_mistakes_are_told_in_a_sentence(log: Log) -> None:

@@ -120,10 +120,12 @@ class TorchLegs(nn.Module):
         self._attends, self._lags, self._log_std = a.attention_width > 0, a.lags, (a.log_std_min, a.log_std_max)
         for name, array in leg_parts(model)._asdict().items():
             self.register_buffer(f"w_{name}", constant(array, torch.float32), persistent=False)
-        self._columns = list(a.leg_columns)
+        # Side by side, so a slice does; a list of numbers would be copied to the device in every step.
+        self._columns = slice(a.leg_columns[0], a.leg_columns[-1] + 1)
+        assert a.leg_columns == tuple(range(self._columns.start, self._columns.stop))
         depth = a.lags[-1] + 1
         self.register_buffer("base", torch.zeros(n, depth, 6))
-        self.register_buffer("own", torch.zeros(n, a.legs, depth, len(self._columns)))
+        self.register_buffer("own", torch.zeros(n, a.legs, depth, len(a.leg_columns)))
 
     w_shared: Tensor
     w_own: Tensor
