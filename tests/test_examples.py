@@ -1,19 +1,26 @@
 """The examples run as they stand, and show what they promise."""
 
 import ast
+import json
+import os
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
+import needs
 import numpy as np
 import pytest
 from PIL import Image
 
-from gait import Log
+from gait import Estimator, Log
 from gait.commands.demo import SAMPLE
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+MJLAB = ("mjlab==1.6.0", "torch==2.13.0", "safetensors")
+"""What the example for mjlab needs. mjlab pins another MuJoCo than ours, so it has an environment of its own."""
 
 
 @pytest.fixture
@@ -76,6 +83,73 @@ def test_attention_plot_draws_a_line_and_shades_contacts(
     assert 0.2 < shade < 0.7, "a trotting foot is on the ground for half of the time"
     with pytest.raises(SystemExit, match="usage: python examples/attention_plot.py OUT.png"):
         run(monkeypatch, "attention_plot.py")
+
+
+def test_gymnasium_observes_the_estimate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    gymnasium = needs.package("gymnasium")
+    parts = run(monkeypatch, "rl_gymnasium.py", 25)
+    error = float(re.search(r"4 robots, 25 steps: velocity error median ([0-9.]+) m/s", capsys.readouterr().out)[1])
+    assert 0.0 < error < 0.05
+
+    class Short(parts["Go1Env"]):  # type: ignore[misc,name-defined]
+        """One of the robots falls in every third step."""
+
+        def reset(self, *, seed: int | None = None, options: object = None) -> object:
+            self.left = 3 if seed == 0 else 1000
+            return super().reset(seed=seed)
+
+        def step(self, action: np.ndarray) -> object:
+            self.left -= 1
+            observation, reward, _, _, info = super().step(action)
+            return observation, reward, self.left == 0, False, info
+
+    env = parts["EstimatedVelocity"](gymnasium.vector.SyncVectorEnv([Short, Short]))
+    alone, t = Estimator.load("go1"), 0.0
+    observation, info = env.reset(seed=[0, 1])
+    for k in range(6):
+        if k:
+            observation, _, over, _, info = env.step(np.full((2, 12), 0.1 * (-1) ** k, dtype=np.float32))
+            assert over.tolist() == [k == 3, False]
+        if k == 4:
+            alone = Estimator.load("go1")  # its episode was over one step before: gymnasium has reset it now
+        for i in range(10):
+            t += 0.002
+            state = alone.update(t, **{name: info[name][0, i] for name in parts["FIELDS"]})
+        np.testing.assert_allclose(observation[0, :3], state.vel_b, atol=1e-6)
+        np.testing.assert_allclose(observation[0, 3:6], -state.R_wb[2], atol=1e-6)
+    assert observation.shape == env.observation_space.shape == (2, 30)
+
+
+@pytest.fixture(scope="module")
+def mjlab() -> Path:
+    """Python of an environment with mjlab, made once and kept beside the checkout's other caches."""
+    folder = ROOT / ".cache/mjlab"
+    python = folder / "bin/python"
+    if not (folder / "ready").is_file():
+        try:
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True, capture_output=True)
+            command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *MJLAB]
+            subprocess.run(command, check=True, capture_output=True, timeout=3000)
+        except (OSError, subprocess.SubprocessError):
+            needs.lacking("mjlab", f"pip install {MJLAB[0]} must work on this machine")
+        (folder / "ready").touch()
+    return python
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(5400)
+def test_mjlab_observes_the_estimate(mjlab: Path) -> None:
+    """In miniature: 16 robots for 40 steps of 20 ms, most of which is compilation."""
+    command = [mjlab, ROOT / "tests/mjlab_driver.py", EXAMPLES / "rl_mjlab.py", "40"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["envs"] == 16 and found["same"] and 0.0 < found["median"] < 0.1
+
+
+def test_the_example_for_mjlab_is_short() -> None:
+    assert len((EXAMPLES / "rl_mjlab.py").read_text(encoding="utf-8").splitlines()) <= 40
 
 
 @pytest.mark.parametrize("name", ["estimate_a_log.py", "policy_observation.py"])

@@ -28,9 +28,10 @@ from gait.binding import (
 )
 from gait.core_config import core_robot, core_settings
 from gait.errors import GaitError
-from gait.methods import METHODS, is_python, method_name
+from gait.methods import is_python, method_name
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
-from gait.nets.model import Model, load_model
+from gait.nets.choose import fitted, models_of
+from gait.nets.model import Model
 from gait.nets.pack import PackedStruct, pack, pack_legs
 from gait.parameters import BASELINES, LEGS_NOISE, ContactAided, Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
@@ -105,14 +106,7 @@ class Engine:
         robot, c = self.robot, self.config
         if dead_leg is not None and dead_leg.architecture != model.architecture:
             raise GaitError("the network for a dead leg has another architecture: train both with the same settings")
-        self.by_leg = isinstance(model.architecture, LegsArchitecture)
-        if self.by_leg:
-            model = model.for_robot(robot)
-        if model.joint_names != robot.joint_names or model.leg_names != robot.leg_names:
-            raise GaitError(
-                f"the model was trained for joints {', '.join(model.joint_names)} and {robot.name} has"
-                f" {', '.join(robot.joint_names)}: load weights of this robot, or train some with `gait train`"
-            )
+        self.by_leg, model = isinstance(model.architecture, LegsArchitecture), fitted(model, robot)
         a = model.architecture
         c.method, c.period, c.with_details = LEGS if self.by_leg else VELOCITY, 1.0 / model.rate, attention
         c.reads_targets, c.hides_legs = a.targets, a.kind == "gait"
@@ -224,30 +218,6 @@ def engines_of(
         return Engine(robot, contacts=BASELINES[method], **settings), None, method
     if isinstance(method, str) and is_python(method):
         return Engine(robot, **settings), None, method
-    model, less, dead_leg, name = _models(method, robot)
+    model, less, dead_leg, name = models_of(method, robot)
     full = Engine(robot, model=model, dead_leg=dead_leg, **settings)
     return full, None if less is None else Engine(robot, model=less, **settings), name
-
-
-def _models(method: str | Path | Model, robot: Robot) -> tuple[Model, Model | None, Model | None, str]:
-    """The model behind a method, those without targets and for a dead leg if there are any, and the method's name."""
-    if isinstance(method, Model):
-        return method, None, None, method.architecture.kind
-    known = METHODS.get(str(method))
-    try:
-        model = load_model(method if known is None else known.weights)
-    except GaitError:
-        if known is None and not Path(method).suffix:
-            raise GaitError(
-                f"unknown method '{method}': choose one of {', '.join(METHODS)}, or give the path of a model file"
-            ) from None
-        raise
-    if known is None:
-        return model, None, None, Path(method).stem
-    if model.robot != robot.name and not isinstance(model.architecture, LegsArchitecture):
-        raise GaitError(
-            f"method {method} has no weights for {robot.name}, only for {model.robot}: train some (`gait train`) and"
-            " give their path, or use method iekf, which needs none"
-        )
-    less, dead_leg = (load_model(name) if name else None for name in (known.without_targets, known.dead_leg))
-    return model, less, dead_leg, str(method)

@@ -23,12 +23,13 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from gait.nets.base import Outputs
 from gait.nets.legs import LegOutputs
+from gait.nets.torch_filter import gate_inflation, leg_variances
 from gait.parameters import LEG_INSTANT, Options
 
 LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is inflated, as the second one finds it."""
-GUARD, STALE = Options().leg_guard, Options().joint_delay_std / LEG_INSTANT
-"""The same gate and the same allowance for the uncertainty of the delay as in core/legs.c."""
+GUARD, DELAY_STD = Options().leg_guard, Options().joint_delay_std
+"""The same gate and the same allowance for the uncertainty of the delay as in core/legs.c and `TorchBatch`."""
 DRIFT, BIAS = 0.03, 0.05
 """Of the IMU in that filter: m/s/sqrt(s), and m/s^2 of bias that the filter does not estimate."""
 START = 0.05
@@ -71,7 +72,7 @@ class Carried(NamedTuple):
 
 def variances(legs: LegOutputs) -> Tensor:
     """Variances of the measurement of each leg in the filter (B, T, L, 3)."""
-    return torch.exp(2.0 * legs.log_std) + torch.square(STALE * legs.foot_accel)
+    return leg_variances(legs.log_std, legs.foot_accel, 1.0, DELAY_STD)
 
 
 def leg_likelihood(legs: LegOutputs, velocity: Tensor, used: Tensor) -> Tensor:
@@ -124,8 +125,7 @@ def carry(
 def _inflation(residual: Tensor, error: Tensor, variance: Tensor, own: Tensor) -> Tensor:
     """By how much the gate inflates the variance of each leg (B, L, 1): 1 for a leg whose innovation is consistent."""
     with torch.no_grad():
-        nis = torch.square(residual - error[:, None]) / (variance[:, None] + own)
-        return torch.clamp(nis.mean(-1, keepdim=True) / GUARD**2, min=1.0)
+        return gate_inflation(residual - error[:, None], variance[:, None] + own, GUARD)
 
 
 def carried_likelihood(carried: Carried) -> Tensor:

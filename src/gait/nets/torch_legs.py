@@ -1,0 +1,200 @@
+"""`gait-legs` around its network in torch, for n robots at once: `gait.reference.leg_velocity`, function by function.
+
+Read that file for what the features and the fusion are. Robots stand last, see `torch_lie`. Every leg is in use: the
+encoders of a simulator do not fail.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gait.lie import rotation_from_quat
+from gait.nets.torch_chain import (
+    TorchChains,
+    foot_jacobian,
+    foot_rate,
+    foot_velocity,
+    ground_force,
+    rolling_velocity,
+)
+from gait.nets.torch_filter import VEL, TorchFilter, constant, gate_inflation, leg_variances
+from gait.nets.torch_lie import cross, product, square, turn, turn_back
+from gait.parameters import LEG_INSTANT, Options
+from gait.robot import Robot
+
+SMOOTHING = 0.004
+"""Time constant of joint accelerations and torques, s."""
+HISTORY = 8
+"""Angular rates that are kept: the latency is at most one sample less."""
+YAW_BIAS_STD, YAW_BIAS_PER_RATE, YAW_BIAS_PER_ACCEL = 1.5, 3.0, 0.3
+LARGEST_VARIANCE = 1e6
+
+
+class Features(NamedTuple):
+    """What a sample tells of base and legs, in the precision of the filter."""
+
+    shared: Tensor
+    """Angular rate and specific force in base axes (6, n)."""
+    legs: Tensor
+    """Foot position, measured velocity, ground force and foot acceleration of each leg (12, L, n)."""
+    feet_b: Tensor
+    """Foot positions (3, L, n), m."""
+    foot_accel: Tensor
+    """(3, L, n), m/s^2."""
+
+
+class LegSample(NamedTuple):
+    """One sample of n robots as the features take it."""
+
+    gyro: Tensor
+    """(3, n), IMU axes, and so is the next."""
+    accel: Tensor
+    q: Tensor
+    """(J, L, n), and so are the next two."""
+    dq: Tensor
+    tau: Tensor
+
+
+class TorchLegFeatures(nn.Module):
+    """Features from sample to sample."""
+
+    R_bi: Tensor
+    hips_b: Tensor
+    rates: Tensor
+    """Angular rates in base axes, newest first (HISTORY, 3, n)."""
+    last_dq: Tensor
+    """(J, L, n), and so are the next two."""
+    ddq: Tensor
+    tau: Tensor
+
+    def __init__(self, robot: Robot, n: int, options: Options, dtype: torch.dtype) -> None:
+        """Set up for n robots; the options tell by how much the joints are read later than the IMU."""
+        super().__init__()
+        self.latency, self.chains = options.joint_delay, TorchChains(robot, dtype)
+        self.length = float(np.linalg.norm(robot.offsets[:, 2:], axis=2).sum(1).max())
+        self.radius, self.weight = robot.foot_radius, robot.mass * -options.gravity
+        R_bi, hips_b = rotation_from_quat(robot.imu_quat_wxyz), robot.offsets[:, 0] + robot.offsets[:, 1]
+        self.register_buffer("R_bi", constant(R_bi[..., None], dtype), persistent=False)
+        self.register_buffer("hips_b", constant(hips_b.T[..., None], dtype), persistent=False)
+        self.register_buffer("rates", torch.zeros(HISTORY, 3, n, dtype=dtype))
+        for name in ("last_dq", "ddq", "tau"):
+            self.register_buffer(name, torch.zeros(robot.num_joints // robot.num_legs, robot.num_legs, n, dtype=dtype))
+
+    def step(self, s: LegSample, dt: Tensor, begins: Tensor, active: Tensor) -> Features:
+        """The features of one more sample.
+
+        Args:
+            s: the sample.
+            dt: seconds since the sample before (n,).
+            begins: robots that have no sample before (n,).
+            active: robots that have this one (n,); the others remember what they did.
+        """
+        gyro_b, accel_b = turn(self.R_bi, s.gyro), turn(self.R_bi, s.accel)
+        self._smooth(s.dq, s.tau, dt, begins, active)
+        w_b = self._delayed(gyro_b, dt, begins, active)
+        poses = self.chains.link_poses(s.q)
+        J, feet_b = foot_jacobian(poses), poses.points[-1]
+        tau_free = self.chains.joint_torques(poses, s.dq, self.ddq, -accel_b)
+        position = (feet_b - self.hips_b) / self.length
+        rolling = rolling_velocity(foot_rate(poses, s.dq, w_b), self.radius)
+        velocity = rolling - foot_velocity(J, feet_b, s.dq, w_b)
+        force = ground_force(J, self.tau, tau_free) / self.weight
+        foot_accel = turn(J, self.ddq)
+        legs = torch.cat([position, velocity, force, foot_accel])
+        return Features(torch.cat([gyro_b, accel_b]), legs, feet_b, foot_accel)
+
+    def _smooth(self, dq: Tensor, tau: Tensor, dt: Tensor, begins: Tensor, active: Tensor) -> None:
+        """Joint accelerations by differences, and torques, through the same low-pass so that both lag alike."""
+        last_dq, ddq = torch.where(begins, dq, self.last_dq), torch.where(begins, 0.0, self.ddq)
+        last_tau = torch.where(begins, tau, self.tau)
+        share = 1.0 / (SMOOTHING + dt)
+        self.ddq = torch.where(active, ddq + share * (dq - last_dq - dt * ddq), self.ddq)
+        self.tau = torch.where(active, last_tau + dt * share * (tau - last_tau), self.tau)
+        self.last_dq = torch.where(active, dq, self.last_dq)
+
+    def _delayed(self, gyro_b: Tensor, dt: Tensor, begins: Tensor, active: Tensor) -> Tensor:
+        """The angular rate of the moment when the joints were read, interpolated; this one is kept."""
+        past = torch.where(begins, gyro_b, self.rates[:-1])
+        rates = torch.cat([gyro_b[None], past])  # newest first
+        self.rates = torch.where(active, rates, self.rates)
+        back = torch.where(dt > 0.0, torch.clamp(self.latency / dt, max=HISTORY - 1.001), 0.0)
+        # Linear interpolation as a weight for each of the rates: no index comes from a value.
+        at = torch.arange(HISTORY, dtype=gyro_b.dtype, device=gyro_b.device)[:, None]
+        weights = torch.clamp(1.0 - (back - at).abs(), min=0.0)
+        return (weights[:, None] * rates).sum(0)
+
+
+class TorchMeasurement(NamedTuple):
+    """What a network, or the legs together, measure."""
+
+    vel_b: Tensor
+    """Velocity of base_link (3, n), m/s."""
+    var_b: Tensor
+    """Its variances (3, n)."""
+    gyro_bias_z: Tensor | None = None
+    """Gyro bias about z of base_link less the estimate (n,), rad/s; None if this is not measured."""
+    gyro_bias_z_var: Tensor | None = None
+    """Its variance (n,); 0 for robots whose legs tell nothing of it."""
+
+
+def predicted_motion(
+    ekf: TorchFilter, gyro: Tensor, accel: Tensor, R_bi: Tensor, p_bi: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of the predicted state of base_link in its own axes: angular rate, velocity, its variances, its derivative."""
+    R_wb = product(ekf.R, R_bi.transpose(0, 1))
+    w_b = turn(R_bi, gyro - ekf.gyro_bias)
+    v_b = turn_back(R_wb, ekf.v) - cross(w_b, p_bi)
+    var_b = (R_wb * product(ekf.P[VEL, VEL], R_wb)).sum(0)
+    # d/dt R' v = R' a - w x R' v; the lever arm's own acceleration is left out.
+    a_b = turn(R_bi, accel - ekf.accel_bias) + turn_back(R_wb, ekf.g) - cross(w_b, v_b)
+    return w_b, v_b, var_b, a_b
+
+
+def fuse_legs(
+    ekf: TorchFilter,
+    imu: tuple[Tensor, Tensor],
+    x: Features,
+    leg_vel: Tensor,
+    leg_log_std: Tensor,
+    R_bi: Tensor,
+    p_bi: Tensor,
+) -> TorchMeasurement:
+    """One measurement from all legs.
+
+    Args:
+        ekf: with the predicted state.
+        imu: angular rate and specific force as measured (3, n).
+        x: features of the network's sample.
+        leg_vel: velocity of base_link as each leg measures it (3, L, n).
+        leg_log_std: log of its standard deviation (3, L, n).
+        R_bi: mounting rotation of the IMU.
+        p_bi: its lever arm.
+    """
+    o = ekf.options
+    w_b, v_b, var_b, a_b = predicted_motion(ekf, *imu, R_bi, p_bi)
+    z = leg_vel + cross(turn(R_bi, ekf.gyro_bias)[:, None], x.feet_b)
+    r = leg_variances(leg_log_std, x.foot_accel, o.leg_inflation, o.joint_delay_std)
+    innovation = z + (o.joint_delay * a_b - v_b)[:, None]
+    r = r * gate_inflation(innovation, var_b[:, None] + LEG_INSTANT**2 * r, o.leg_guard, 0)
+
+    information = (1.0 / r).sum(1)
+    mean_b = (z / r).sum(1) / information
+    bias, bias_var = yaw_bias(x.feet_b, z - mean_b[:, None], 1.0 / r)
+    bias_var = bias_var * (YAW_BIAS_STD**2 + YAW_BIAS_PER_RATE**2 * square(w_b) + YAW_BIAS_PER_ACCEL**2 * square(a_b))
+    return TorchMeasurement(mean_b + o.joint_delay * a_b, 1.0 / information, bias, bias_var)
+
+
+def yaw_bias(feet_b: Tensor, residual: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Gyro bias about z (n,) and its variance (n,) by weighted least squares on what legs differ by; else zeros."""
+    slope = torch.stack([feet_b[1], -feet_b[0]])  # (2, L, n)
+    weight = weight[:2]
+    slope = slope - ((weight * slope).sum(1) / weight.sum(1))[:, None]
+    information = (weight * slope**2).sum((0, 1))
+    told = information * LARGEST_VARIANCE >= 1.0
+    safe = torch.where(told, information, 1.0)
+    bias = (weight * slope * residual[:2]).sum((0, 1)) / safe
+    return torch.where(told, bias, 0.0), torch.where(told, 1.0 / safe, 0.0)

@@ -1,0 +1,87 @@
+"""Sources of a velocity for the filter of n robots in torch: the first half of `gait.reference.velocity_aided`.
+
+A sample is a column of numbers for each robot (F, n): gyro, accel, q, dq, and q_des - q or tau if the network reads it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn, unflatten
+
+from gait.errors import GaitError
+from gait.nets.model import Model
+from gait.nets.torch_filter import TorchFilter, constant, robots_first
+from gait.nets.torch_legs import LegSample, TorchLegFeatures, TorchMeasurement, fuse_legs
+from gait.nets.torch_network import TorchLegs, TorchNetwork
+from gait.parameters import Options
+from gait.robot import Robot
+
+Imu = tuple[Tensor, Tensor]
+"""Angular rate and specific force as measured (3, n)."""
+
+
+class TorchNetworkVelocity(nn.Module):
+    """The paper's network or a baseline: v and S = diag(exp(2 u)), inflated because its errors last."""
+
+    def __init__(self, model: Model, n: int, options: Options) -> None:
+        super().__init__()
+        self.network, self.options = TorchNetwork(model, n), options
+
+    @staticmethod
+    def load(q: Tensor, dq: Tensor, q_des: Tensor | None, tau: Tensor | None) -> Tensor:
+        """What the network reads beside IMU, q and dq (J, n)."""
+        if q_des is None:
+            raise GaitError(
+                "this network reads the joint targets q_des, which are not there: give them, or make the batch with"
+                " targets=False"
+            )
+        return q_des - q
+
+    def measure(
+        self, ekf: TorchFilter, imu: Imu, x: Tensor, dt: Tensor, begins: Tensor, active: Tensor
+    ) -> TorchMeasurement:
+        """One step of the network on samples x (F, n), dt seconds (n,) after those before."""
+        outputs = self.network.step(robots_first(x.to(torch.float32)), begins, active)
+        velocity, log_std = (out.T.to(x.dtype) for out in outputs)
+        return TorchMeasurement(velocity, torch.square(self.options.inflation * torch.exp(log_std)))
+
+
+class TorchLegsVelocity(nn.Module):
+    """`gait-legs`: every leg measures the velocity, the network gives its variance, and the legs are fused."""
+
+    kp: Tensor
+    kd: Tensor
+    torque_limit: Tensor
+    p_bi: Tensor
+
+    def __init__(self, model: Model, robot: Robot, n: int, options: Options, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.network, self.features = TorchLegs(model, n), TorchLegFeatures(robot, n, options, dtype)
+        self._joints, self._shape = robot.num_joints, (robot.num_legs, -1)
+        for name in ("kp", "kd", "torque_limit"):
+            self.register_buffer(name, constant(getattr(robot, name)[:, None], dtype), persistent=False)
+        self.register_buffer("p_bi", constant(robot.imu_position[:, None], dtype), persistent=False)
+
+    def load(self, q: Tensor, dq: Tensor, q_des: Tensor | None, tau: Tensor | None) -> Tensor:
+        """Joint torques (J, n) as measured, else what the joints' PD loops make of the tracking error."""
+        if tau is not None:
+            return tau
+        if q_des is None:
+            raise GaitError(
+                "this network reads joint torques tau, or joint targets q_des, and neither is there: give one of them,"
+                " or make the batch with targets=False"
+            )
+        return torch.clamp(self.kp * (q_des - q) - self.kd * dq, -self.torque_limit, self.torque_limit)
+
+    def measure(
+        self, ekf: TorchFilter, imu: Imu, x: Tensor, dt: Tensor, begins: Tensor, active: Tensor
+    ) -> TorchMeasurement:
+        """Features, network, fusion on samples x (F, n), dt seconds (n,) after those before."""
+        # Joints stand leg by leg: (L J, n) to (J, L, n).
+        q, dq, *load = (unflatten(part, 0, self._shape).transpose(0, 1) for part in torch.split(x[6:], self._joints))
+        sample = LegSample(x[:3], x[3:6], q, dq, load[0] if load else torch.zeros_like(q))
+        found = self.features.step(sample, dt, begins, active)
+        shared, legs = robots_first(found.shared.to(torch.float32)), found.legs.to(torch.float32).permute(2, 1, 0)
+        outputs = self.network.step(shared, legs.contiguous(), begins, active)
+        velocity, log_std = (out.permute(2, 1, 0).to(x.dtype) for out in outputs)
+        return fuse_legs(ekf, imu, found, velocity, log_std, self.features.R_bi, self.p_bi)
