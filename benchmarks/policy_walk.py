@@ -127,15 +127,10 @@ def main() -> None:
     units = {"step_frequency": "Hz", "duty_factor": "-", "tracking_error": "m/s"}
     print(f"largest residual of an action, median: {residual:.4f}", file=sys.stderr)
     if options.json:
-        print(
-            rows_to_json(
-                [
-                    Row(f"{n}.{who}", v, units[n])
-                    for n, both in found.items()
-                    for who, v in zip(("recorded", "ours"), both, strict=True)
-                ]
-            )
-        )
+        each = [
+            (name, who, v) for name, both in found.items() for who, v in zip(("recorded", "ours"), both, strict=True)
+        ]
+        print(rows_to_json([Row(f"{name}.{who}", value, units[name]) for name, who, value in each]))
         return
     lines = [[f"{n}, {units[n]}", f"{a:.3f}", f"{b:.3f}", f"{100 * (b / a - 1):+.1f} %"] for n, (a, b) in found.items()]
     print(markdown(["", "recorded", "ours", "difference"], lines))

@@ -2,7 +2,8 @@
 
 The robot is the benchmark's twin in body and sensors. Velocity, orientation (a policy sees the direction of gravity)
 and angular rate come from the estimator at 500 Hz, joints from the simulation; the controller runs at its own rate.
-Ground truth initialises the estimator while the robot stands. Every source walks the same episodes, so differences are paired.
+Ground truth initialises the estimator while the robot stands. Every source walks the same episodes, so that
+differences are paired.
 """
 
 from __future__ import annotations
