@@ -3,7 +3,7 @@
     python benchmarks/closed_loop.py --write                          # truth, gait-legs, gait and iekf; 15 minutes
     python benchmarks/closed_loop.py --methods model.safetensors --courses "trot on rubber"
 
-`gait bench loop` measures one of these walks, or a policy; the robot and the figures are described in `gait.bench.loop`.
+`gait bench loop` measures one of these walks, or a policy; `gait.bench.loop` describes robot and figures.
 """
 
 from __future__ import annotations
