@@ -60,8 +60,9 @@ class Source:
         return int(self._values("falls").sum())
 
     def mean(self, figure: str) -> float:
-        """Of `tracking` or `velocity` over all walks, root mean square, m/s."""
-        return float(np.sqrt(np.mean(self._values(figure) ** 2)))
+        """Of `tracking` or `velocity`, root mean square over all walks without a fall, m/s."""
+        values = self._values(figure)[self._values("falls") == 0.0]
+        return float(np.sqrt(np.mean(values**2))) if len(values) else float("nan")
 
     def _values(self, figure: str) -> Array:
         if figure == "falls":
@@ -69,8 +70,15 @@ class Source:
         return np.array([getattr(walk, figure) for walk in self.walks])
 
     def difference(self, truth: Source, figure: str) -> Difference:
-        """The mean difference of a figure, with the percentile bootstrap over episodes."""
+        """The mean difference of a figure, with the percentile bootstrap over episodes.
+
+        Tracking is compared in the episodes in which neither fell: a fall is counted as one, not as bad tracking.
+        """
         each = self._values(figure) - truth._values(figure)
+        if figure != "falls":
+            each = each[self._values("falls") + truth._values("falls") == 0.0]
+        if not len(each):
+            return Difference(*[float("nan")] * 3)
         drawn = np.random.default_rng(0).integers(len(each), size=(RESAMPLES, len(each)))
         low, high = np.percentile(each[drawn].mean(axis=1), (2.5, 97.5))
         return Difference(float(each.mean()), float(low), float(high))
@@ -164,7 +172,7 @@ def loop_table(sources: Sequence[Source], title: str) -> Table:
     for source in sources:
         cells = {"falls": Cell(source.falls), "tracking": Cell(source.mean("tracking"))}
         if truth is not None and source is not truth:
-            base = float(np.mean([walk.tracking for walk in truth.walks]))
+            base = truth.mean("tracking")
             found = source.difference(truth, "tracking")
             cells |= {name: Cell(100.0 * v / base) for name, v in zip(("more", "from", "to"), found, strict=True)}
         if source.name != TRUTH:

@@ -117,6 +117,7 @@ class CollectConfig:
         # Collections from before there were these settings are the same without them.
         new = {name: getattr(CollectConfig, name) for name in _LATER}
         values = {name: value for name, value in asdict(self).items() if name not in new or value != new[name]}
+        values["gait"] = "policy" if self.policy else self.gait
         # Digests of the files go with their names; where they lie on this machine is nobody's business.
         return {name: Path(value).name if name in _FILES else value for name, value in values.items()}
 

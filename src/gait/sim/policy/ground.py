@@ -17,8 +17,8 @@ from gait.sim.policy.mjcf import delete
 from gait.sim.settings import SCENE, EpisodeConfig, own_friction
 from gait.sim.world import find_terrain, let_things_sleep
 
-_CONTACT = ("solref", "solimp", "solmix", "margin", "gap")
-"""How hard a contact is; friction is the terrain's."""
+_CONTACT = ("solref", "solimp", "solmix", "margin", "gap", "condim", "priority")
+"""How hard a contact is, to which the number of its rows belongs; friction is the terrain's."""
 
 
 def lay_ground(spec: Any, config: EpisodeConfig, rng: np.random.Generator, rigid: bool) -> None:
@@ -47,7 +47,7 @@ def lay_ground(spec: Any, config: EpisodeConfig, rng: np.random.Generator, rigid
         geom.contype |= int(floor.get("contype", 1))
         geom.conaffinity |= int(floor.get("conaffinity", 1))
         for name in _CONTACT if not rigid and floor else ():
-            setattr(geom, name, floor[name])
+            setattr(geom, name, floor[name].item() if floor[name].ndim == 0 else floor[name])
     _slide(new, robot)
     for pair in feet:
         if pair.foot:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gait import lie
 from gait.arrays import Array
 from gait.errors import GaitError
-from gait.sim.policy.observation import PolicyConfig, Term
+from gait.sim.policy.observation import TERMS, PolicyConfig, Term
 
 Float32 = npt.NDArray[np.float32]
 DOWN = np.array([0.0, 0.0, -1.0])
@@ -121,16 +121,17 @@ def check_size(config: PolicyConfig, joints: int, wanted: int) -> None:
 def _advice(config: PolicyConfig, joints: int, sizes: Sequence[int], wanted: int) -> str:
     """Which one change of a term would make the observation fit."""
     excess = sum(sizes) - wanted / config.history
-    for term, size in zip(config.terms, sizes, strict=True):
+    for term, size in reversed(list(zip(config.terms, sizes, strict=True))):
         if size == excess:
             return f"leave out the term {term.term}"
-        width = term.width(joints)
-        if (size - excess) > 0 and (size - excess) % width == 0:
-            return f"give the term {term.term} a `history` of {int(size - excess) // width}, or correct another term"
     present = {term.term for term in config.terms}
-    for name in ("base_velocity", "gyro", "projected_gravity", "command", "joint_positions", "joint_velocities"):
-        if name not in present and Term(name).width(joints) == -excess:
+    for name in TERMS:
+        if name not in (*present, "phase") and Term(name).width(joints) == -excess:
             return f"add the term {name}"
+    for term, size in zip(config.terms, sizes, strict=True):
+        wanted_size, width = size - excess, term.width(joints)
+        if wanted_size > 0 and wanted_size % width == 0:
+            return f"give the term {term.term} a `history` of {int(wanted_size) // width}, or correct another term"
     return "correct the terms, their `history` or `joints`"
 
 
