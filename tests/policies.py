@@ -6,6 +6,10 @@ from pathlib import Path
 import needs
 import numpy as np
 
+from gait import Robot
+from gait.sim.settings import EpisodeConfig, PolicyFiles
+from gait.sim.world import build_spec
+
 TABLE = """
 <mujoco model="table on four feet">
   <compiler angle="radian" autolimits="true" meshdir="meshes"/>
@@ -63,6 +67,30 @@ def write_observation(folder: Path, text: str = OBSERVATION) -> Path:
     path = folder / "table.yaml"
     path.write_text(text)
     return path
+
+
+def write_go1(folder: Path) -> PolicyFiles:
+    """A Go1 as gait describes it, written as MJCF, under a policy that stands."""
+    robot = Robot.load("go1")
+    spec = build_spec(robot, EpisodeConfig(terrain="flat"))
+    spec.compile()
+    (folder / "go1.xml").write_text(spec.to_xml())
+    (folder / "go1.yaml").write_text(
+        f"""
+model: go1.xml
+robot: go1
+rate: 50
+imu: imu
+feet: {{{", ".join(f"{leg}: {leg}_foot" for leg in robot.leg_names)}}}
+pose: {robot.q_stand.tolist()}
+action_scale: 0.25
+kp: {{.*_hip_joint: 40, .*_thigh_joint: 40, .*_calf_joint: 40}}
+kd: 1.0
+terms: [base_velocity, gyro, projected_gravity, command, joint_positions, joint_velocities, last_action]
+"""
+    )
+    policy = write_policy(folder / "stand.onnx", np.zeros((48, 12)), np.zeros(12))
+    return PolicyFiles(str(policy), observation=str(folder / "go1.yaml"))
 
 
 def write_policy(path: Path, weights: np.ndarray, bias: np.ndarray, metadata: Mapping[str, str] | None = None) -> Path:

@@ -180,6 +180,11 @@ def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | 
 
     Random terrains draw from `rng`.
     """
+    return build_spec(robot, config, rng).compile()
+
+
+def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
+    """The same before it is compiled, as an MjSpec."""
     terrain = find_terrain(config.terrain)
     spec = mujoco.MjSpec.from_file(str(Path(__file__).with_name("world.xml")))
     spec.modelname = robot.name
@@ -192,7 +197,7 @@ def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | 
     # The robot comes first, so that its coordinates lead the state whatever lies around.
     _add_robot(spec, robot, config)
     terrain.build(spec, replace(config, friction=friction), rng or np.random.default_rng(0))
-    return spec.compile()
+    return spec
 
 
 def let_things_sleep(spec: Any) -> None:
