@@ -34,6 +34,8 @@ def scene_plant(rig: Rig, config: EpisodeConfig, rng: np.random.Generator) -> Pl
     option.timestep = TIMESTEP
     option.iterations, option.ls_iterations = (max(n, ITERATIONS) for n in (option.iterations, option.ls_iterations))
     lay_ground(spec, config, rng, rig.files.rigid)
+    if rig.scene.dropped:
+        _add_bones(spec)
     names, count = rig.robot.joint_names, rig.robot.num_legs
     set_inertia(spec.body(rig.scene.base), loaded_base(base_link(rig.scene.nominal, rig.scene.base), config))
     for actuator in list(spec.actuators):
@@ -143,6 +145,18 @@ class FootFrames:
         }
         depth = depths.get(kind)
         return np.zeros(len(quat)) if depth is None else np.asarray(depth())
+
+
+def _add_bones(spec: Any) -> None:
+    """Something to see of a robot whose meshes are missing: a capsule from each joint to the next, without mass."""
+    capsule, clear = mujoco.mjtGeom.mjGEOM_CAPSULE, {"contype": 0, "conaffinity": 0, "density": 0.0, "mass": 0.0}
+    for body in spec.bodies:
+        if body.name == "world":
+            continue
+        for child in body.bodies:
+            if np.linalg.norm(child.pos) > 0.01:
+                bone = {"type": capsule, "size": [0.02, 0.0, 0.0], "fromto": [0.0, 0.0, 0.0, *child.pos]}
+                body.add_geom(**bone, **clear, rgba=[0.6, 0.62, 0.65, 1.0])
 
 
 def _stretch(rig: Rig, model: Any, config: EpisodeConfig) -> None:
