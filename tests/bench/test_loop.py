@@ -11,7 +11,7 @@ pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 pytest.importorskip("onnxruntime", reason=needs.extra("onnxruntime"))
 from policies import write_go1, write_policy
 
-from gait.bench.loop import LoopWalk, Source, loop_study, loop_table, loop_walk, truth_of
+from gait.bench.loop import Delayed, LoopWalk, Source, loop_study, loop_table, loop_walk, true_feedback, truth_of
 from gait.cli import main
 from gait.report.table import markdown
 from gait.sim.collect import draw_episode, episode_feedback
@@ -86,3 +86,11 @@ def test_differences_are_paired_and_leave_falls_to_the_falls() -> None:
     assert np.isnan(all_fell.difference(truth, "tracking").mean)
     text = markdown(loop_table([truth, other, all_fell], "walk"))
     assert "truth" in text and "n/a" in text and truth_of([other]) is None
+
+
+def test_a_delay_passes_on_what_was_known_before() -> None:
+    rows = np.zeros((100, 13))
+    rows[:, 3], rows[:, 7] = 1.0, np.arange(100.0)
+    delayed = Delayed(true_feedback, 30)
+    fed = [delayed(rows[start : start + 20]).vel_w[0] for start in range(0, 100, 20)]
+    assert fed == [0.0, 9.0, 29.0, 49.0, 69.0], "ends of the rows at 19, 39, 59, ... less 30, and the first at first"

@@ -94,17 +94,40 @@ class Source:
         return rows
 
 
+def true_feedback(rows: Array) -> Fed:
+    """Ground truth at the last of `rows`."""
+    return Fed(*(rows[-1, columns].copy() for columns in (VEL, QUAT, OMEGA)))
+
+
+class Delayed:
+    """A feedback that arrives some milliseconds later, as over a bus."""
+
+    def __init__(self, feedback: Feedback, delay: int) -> None:
+        self._feedback, self._delay = feedback, delay
+        self._waiting: list[Array] = []
+        self._fed: Fed | None = None
+
+    def __call__(self, rows: Array) -> Fed:
+        """What was known `delay` rows ago; at the start, the first row."""
+        self._waiting += list(rows)
+        ready = max(len(self._waiting) - self._delay, 1 if self._fed is None else 0)
+        if ready > 0:
+            self._fed = self._feedback(np.array(self._waiting[:ready]))
+            del self._waiting[:ready]
+        assert self._fed is not None
+        return self._fed
+
+
 class Watched:
     """A feedback, and how wrong its velocity was."""
 
-    def __init__(self, feedback: Feedback | None) -> None:
+    def __init__(self, feedback: Feedback) -> None:
         self._feedback = feedback
         self.squares: list[float] = []
 
     def __call__(self, rows: Array) -> Fed:
         """Pass on what the controller is fed with."""
-        truth = Fed(*(rows[-1, columns].copy() for columns in (VEL, QUAT, OMEGA)))
-        fed = truth if self._feedback is None else self._feedback(rows)
+        truth, fed = true_feedback(rows), self._feedback(rows)
         # In the body frame, as a policy reads it: an error of the heading, which nothing observes, does not count.
         vel_b, true_b = (rotate_inverse(one.quat_wb_wxyz[None], one.vel_w[None])[0] for one in (fed, truth))
         self.squares.append(float(np.sum((vel_b - true_b) ** 2)))
@@ -120,16 +143,21 @@ def tracking_error(raw: RawEpisode) -> float:
     return float(np.sqrt(np.mean(np.abs(velocity - (raw.command[:, 0] + 1j * raw.command[:, 1])) ** 2)))
 
 
-def loop_walk(plan: CollectConfig, number: int) -> LoopWalk:
-    """Walk one episode of a collection with its estimator in the loop."""
+def loop_walk(plan: CollectConfig, number: int, delay: int = 0) -> LoopWalk:
+    """Walk one episode of a collection with its estimator in the loop, `delay` ms behind."""
     episode, seed, _ = draw_episode(plan, number)
-    watched = Watched(episode_feedback(plan, episode, seed))
+    feedback = episode_feedback(plan, episode, seed) or true_feedback
+    watched = Watched(Delayed(feedback, delay) if delay else feedback)
     raw = run_episode(episode, seed, watched)
     return LoopWalk(raw.fell_at, tracking_error(raw), float(np.sqrt(np.mean(watched.squares))))
 
 
 def loop_study(
-    plan: CollectConfig, sources: Sequence[str], workers: int = 1, progress: Callable[[str, float], None] | None = None
+    plan: CollectConfig,
+    sources: Sequence[str],
+    workers: int = 1,
+    progress: Callable[[str, float], None] | None = None,
+    delay: int = 0,
 ) -> list[Source]:
     """Walk the episodes of a plan with each source of feedback.
 
@@ -138,17 +166,18 @@ def loop_study(
         sources: `truth`, methods or model files.
         workers: processes.
         progress: called with a source and the share of all walks that are done.
+        delay: milliseconds by which the feedback arrives later.
     """
-    jobs = [(replace(plan, feedback=name), number) for name in sources for number in range(plan.episodes)]
+    jobs = [(replace(plan, feedback=name), number, delay) for name in sources for number in range(plan.episodes)]
     found = list[LoopWalk]()
-    for (config, _), walk in zip(jobs, _walked(jobs, workers), strict=True):
+    for (config, _, _), walk in zip(jobs, _walked(jobs, workers), strict=True):
         found.append(walk)
         if progress is not None:
             progress(config.feedback, len(found) / len(jobs))
     return [Source(name, tuple(found[i * plan.episodes : (i + 1) * plan.episodes])) for i, name in enumerate(sources)]
 
 
-def _walked(jobs: Sequence[tuple[CollectConfig, int]], workers: int) -> Iterator[LoopWalk]:
+def _walked(jobs: Sequence[tuple[CollectConfig, int, int]], workers: int) -> Iterator[LoopWalk]:
     if workers == 1:
         yield from (loop_walk(*job) for job in jobs)
         return

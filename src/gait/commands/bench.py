@@ -11,6 +11,7 @@ from typing import Literal, Optional
 from tyro.conf import Positional
 
 from gait.commands import Common, Outcome, out_folder, share_bar
+from gait.errors import GaitError
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class BenchOptions(Common):
     """For loop: how the robot is steered: random, constant, turning or stop-and-go."""
     pushes: bool = True
     """For loop: push the base."""
+    delay: int = 0
+    """For loop: milliseconds by which all sources, truth included, reach the controller later."""
     runs: int = 20
     """For loop: walks with each source."""
     seconds: float = 30.0
@@ -120,7 +123,9 @@ def _loop(options: BenchOptions) -> Outcome:
         names = [name.strip() for name in options.feedback.split(",") if name.strip()]
         for name in names:
             check_feedback(name)
-        sources = loop_study(plan, names, options.workers, progress)
+        if not 0 <= options.delay <= 1000:
+            raise GaitError(f"delay must lie between 0 and 1000 ms, got {options.delay}")
+        sources = loop_study(plan, names, options.workers, progress, options.delay)
     walker = Path(options.policy).stem if options.policy else options.gait
     ground = options.terrain if options.friction is None else f"{options.terrain}, friction {options.friction:g}"
     table = loop_table(sources, f"{walker} on {ground}, {options.seconds:g} s, fed by an estimator")
