@@ -3,7 +3,7 @@
     python benchmarks/closed_loop.py --write                          # truth, gait-legs, gait and iekf; 15 minutes
     python benchmarks/closed_loop.py --methods model.safetensors --courses "trot on rubber"
 
-`gait bench loop` measures one of these walks, or a policy; `gait.bench.loop` describes robot and figures.
+`gait bench loop` measures one of these walks, or a policy; `gait.bench.feedback` describes robot and figures.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from sections import DOCS, markdown, write_section
 
-from gait.bench.loop import Source, loop_study
+from gait.bench.feedback import Source, loop_study
 from gait.rows import rows_to_json
 from gait.sim.plan import CollectConfig
 

@@ -117,7 +117,7 @@ def _loop(options: BenchOptions) -> Outcome:
     shared = {name: getattr(options, name) for name in same}
     with share_bar(options.interactive) as progress:
         plan = CollectConfig(**shared, sensors="twin", nominal=True, episodes=options.runs)
-        from gait.bench.loop import loop_study, loop_table, truth_of
+        from gait.bench.feedback import loop_study, loop_table, truth_of
         from gait.sim.episode import check_feedback
 
         names = [name.strip() for name in options.feedback.split(",") if name.strip()]

@@ -11,7 +11,7 @@ pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 pytest.importorskip("onnxruntime", reason=needs.extra("onnxruntime"))
 from policies import write_go1, write_policy
 
-from gait.bench.loop import Delayed, LoopWalk, Source, loop_study, loop_table, loop_walk, true_feedback, truth_of
+from gait.bench.feedback import Delayed, LoopWalk, Source, loop_study, loop_table, loop_walk, true_feedback, truth_of
 from gait.cli import main
 from gait.report.table import markdown
 from gait.sim.collect import draw_episode, episode_feedback

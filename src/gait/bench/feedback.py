@@ -38,7 +38,7 @@ class LoopWalk(NamedTuple):
     """Root mean square of the error of the velocity that the controller was fed, in the body frame, m/s."""
 
 
-class Difference(NamedTuple):
+class PairedDifference(NamedTuple):
     """Of a figure to that with ground truth, over the same episodes."""
 
     mean: float
@@ -69,7 +69,7 @@ class Source:
             return np.array([float(walk.fell_at is not None) for walk in self.walks])
         return np.array([getattr(walk, figure) for walk in self.walks])
 
-    def difference(self, truth: Source, figure: str) -> Difference:
+    def difference(self, truth: Source, figure: str) -> PairedDifference:
         """The mean difference of a figure, with the percentile bootstrap over episodes.
 
         Tracking is compared in the episodes in which neither fell: a fall is counted as one, not as bad tracking.
@@ -78,10 +78,10 @@ class Source:
         if figure != "falls":
             each = each[self._values("falls") + truth._values("falls") == 0.0]
         if not len(each):
-            return Difference(*[float("nan")] * 3)
+            return PairedDifference(*[float("nan")] * 3)
         drawn = np.random.default_rng(0).integers(len(each), size=(RESAMPLES, len(each)))
         low, high = np.percentile(each[drawn].mean(axis=1), (2.5, 97.5))
-        return Difference(float(each.mean()), float(low), float(high))
+        return PairedDifference(float(each.mean()), float(low), float(high))
 
     def rows(self, truth: Source | None) -> list[Row]:
         """The figures, and where there is ground truth to compare with, the differences."""
