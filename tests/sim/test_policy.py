@@ -235,7 +235,7 @@ def test_files_that_are_not_there_or_not_what_they_should_be(tmp_path: Path) -> 
         ({"model": str(tmp_path / "broken.xml")}, "MuJoCo cannot load"),
         ({"model": ""}, "name an MJCF file with --model"),
         ({"observation": str(tmp_path / "none.yaml")}, "cannot read it"),
-        ({"observation": ""}, "nothing about `terms` and `pose`"),
+        ({"observation": ""}, "nothing about `terms`, `pose`, .* and `feet`"),
     ):
         with pytest.raises(GaitError, match=words):
             rig_of(replace(good, **change))
@@ -296,7 +296,7 @@ def test_a_collection_of_a_policy(tmp_path: Path, capsys: pytest.CaptureFixture[
     given, out = files(tmp_path), tmp_path / "out"
     command = ["sim", *words(given), "--terrain", "flat", "--episodes", "2", "--seconds", "0.5", "--out", str(out)]
     assert main([*command, "--sensors", "twin"]) == 0
-    assert "left out 1 meshes" in capsys.readouterr().out.replace("\n", " ")
+    assert "missing, 1 in all: shell" in capsys.readouterr().out.replace("\n", " ")
     log = Log.load(out / "episode_00000.npz")
     assert log.robot == "table_on_four_feet" and log.has_truth and log.leg_names == ("a", "b", "c", "d")
     assert log.joint_names == ("a_joint", "b_joint", "c_joint", "d_joint") and log.rate == 500.0

@@ -140,7 +140,7 @@ class Simulation:
         self.record[0, :7], self.record[0, self.columns.q] = d.qpos[:7], d.qpos[plant.qpos_at]
 
     def _controller(self) -> Controller | LegMotion | PolicyWalker:
-        """Whoever moves the legs, with the robot where it starts."""
+        """What moves the legs, with the robot where it starts."""
         config = self.config
         if config.policy is not None:
             return PolicyWalker(rig_of(config.policy))
@@ -257,7 +257,7 @@ def episode_body(config: EpisodeConfig) -> Robot:
 
 
 def episode_robot(config: EpisodeConfig) -> Robot | BareRobot:
-    """The robot of an episode as its Log and its sensors know it. It may be shared, so nobody may change its arrays."""
+    """The robot of an episode as its Log and its sensors know it. Its arrays may be shared: do not change them."""
     return described_robot(config) if config.policy is None else rig_of(config.policy).robot
 
 

@@ -118,7 +118,7 @@ class CollectConfig:
         new = {name: getattr(CollectConfig, name) for name in _LATER}
         values = {name: value for name, value in asdict(self).items() if name not in new or value != new[name]}
         values["gait"] = "policy" if self.policy else self.gait
-        # Digests of the files go with their names; where they lie on this machine is nobody's business.
+        # Digests of the files go with their names; a folder of this machine means nothing elsewhere.
         return {name: Path(value).name if name in _FILES else value for name, value in values.items()}
 
 

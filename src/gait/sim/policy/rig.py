@@ -129,15 +129,16 @@ def _scene_path(files: PolicyFiles, config: PolicyConfig) -> Path:
     return Path(found.submodule_search_locations[0]) / inside
 
 
-_DISTRIBUTIONS = {"mujoco_playground": "playground"}
-"""What pip calls a package that has another name."""
+_DISTRIBUTIONS = {"mujoco_playground": "playground==0.2.0"}
+"""What pip calls a package that has another name, in the version that has the scenes."""
 
 
 def _need(config: PolicyConfig, names: Sequence[str]) -> None:
     """Raise a GaitError that asks for what a description lacks."""
     lacking = [name for name in names if not getattr(config, name) and getattr(config, name) != 0.0]
     if lacking:
-        keys, ready = " and ".join(f"`{name}`" for name in lacking), ", ".join(shipped_observations())
+        *first, last = (f"`{name}`" for name in lacking)
+        keys, ready = " and ".join(filter(None, (", ".join(first), last))), ", ".join(shipped_observations())
         raise GaitError(
             f"the policy says nothing about {keys}: write {'them' if len(lacking) > 1 else 'it'} to a YAML file, to be"
             f" named with --observation (docs/deploy.md explains the keys; {ready} come with gait)"
@@ -181,7 +182,9 @@ def _put_together(files: PolicyFiles, policy: OnnxPolicy, scene: Scene, config: 
     damped = np.array([i for i, drive in enumerate(drives) if drive.damps and config.kd is None], dtype=np.int64)
     lost = scene.dropped
     some = f"{', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}"
-    notices = [f"{scene.path.name}: left out {len(lost)} meshes whose files are missing: {some}"] if lost else []
+    notices = (
+        [f"{scene.path.name}: left out meshes whose files are missing, {len(lost)} in all: {some}"] if lost else []
+    )
     return Rig(
         files=files, policy=policy, scene=scene, config=config, robot=robot, order=order, pose=pose,
         action_scale=np.array(per_joint(config.action_scale, config.joints, "action_scale")),
