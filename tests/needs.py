@@ -4,6 +4,7 @@
 """
 
 import importlib
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 BASE = ("mcap", "rosbags")
 EXTRAS = {
     "PIL": "sim", "cyclonedds": "live", "daqp": "sim", "h5py": "hdf5", "matplotlib": "viz", "mujoco": "sim",
-    "onnx": "export", "rerun": "view", "torch": "train",
+    "onnx": "export", "onnxruntime": "sim", "rerun": "view", "torch": "train",
 }  # fmt: skip
 """The extra that a package comes with; `dev` for any other."""
 _REASON = re.compile(r"needs (.+?) \((.+)\)$")
@@ -62,6 +63,14 @@ def shared(name: str) -> Path:
     if not path.is_file():
         lacking(f"shared/{name}", "put it beside the checkout")
     return path
+
+
+def playground() -> Path:
+    """The folder of MuJoCo Playground's scenes, or a skip; it is not in `dev`, since its dependencies are large."""
+    found = importlib.util.find_spec("mujoco_playground")
+    if found is None or not found.submodule_search_locations:
+        lacking("mujoco_playground", "pip install --no-deps playground==0.2.0")
+    return Path(found.submodule_search_locations[0])
 
 
 def extra(name: str) -> str:

@@ -13,9 +13,13 @@ import needs
 import numpy as np
 import pytest
 from PIL import Image
+from policies import write_policy
 
+import gait
 from gait import Estimator, Log
 from gait.commands.demo import SAMPLE
+from gait.sim.policy.observation import read_policy_config
+from gait.sim.policy.observer import Observer, Seen, rotation
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -152,7 +156,45 @@ def test_the_example_for_mjlab_is_short() -> None:
     assert len((EXAMPLES / "rl_mjlab.py").read_text(encoding="utf-8").splitlines()) <= 40
 
 
-@pytest.mark.parametrize("name", ["estimate_a_log.py", "policy_observation.py"])
+def test_deploy_policy_reads_what_the_simulated_policy_reads(
+    short: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = write_policy(tmp_path / "hold.onnx", np.zeros((48, 12)), np.full(12, 0.2))
+    parts = run(monkeypatch, "deploy_policy.py", policy, short)
+    assert "last targets" in capsys.readouterr().out
+    log, seen = Log.load(short), []
+    shuffled = list(reversed(log.joint_names))
+    deployment = parts["Deployment"](lambda observation: seen.append(observation) or np.full(12, 0.2), shuffled)
+    command = np.array([0.3, -0.1, 0.2])
+    for sample in log.rows():
+        targets = deployment.step(*sample[:3], sample.q[::-1], sample.dq[::-1], sample.tau[::-1], command)
+        if deployment.count % 10 == 1:
+            at_policy = sample, deployment.state
+    assert len(seen) in range(len(log) // 10 - 40, len(log) // 10 + 1), "50 Hz, once the estimate has started"
+    np.testing.assert_allclose(targets, deployment.pose[::-1] + 0.1)
+    # The observer of the simulator is an implementation of its own.
+    config = read_policy_config(Path(gait.__file__).parent / "sim/policy/go1.yaml")
+    (sample, state), robot = at_policy, deployment.robot
+    observer = Observer(config, deployment.pose, robot.imu_position, rotation(robot.imu_quat_wxyz))
+    omega_b = rotation(robot.imu_quat_wxyz) @ (sample.gyro - state.gyro_bias)
+    same = Seen(sample.q, sample.dq, state.R_wb, state.vel_w, omega_b, command, np.full(12, 0.2), 0.0)
+    np.testing.assert_allclose(seen[-1], observer(same), atol=1e-6)
+
+
+def test_deploy_policy_stands_while_the_estimate_is_of_no_use(monkeypatch: pytest.MonkeyPatch, short: Path) -> None:
+    parts, log = run(monkeypatch, "deploy_policy.py"), Log.load(short)
+    deployment = parts["Deployment"](lambda _: np.ones(12), log.joint_names)
+    rows = list(log.rows())
+    for sample in rows[:500]:
+        deployment.step(*sample[:5], sample.tau, np.zeros(3))
+    assert (deployment.action == 1.0).all()
+    for sample in rows[500:520]:
+        deployment.step(sample.t, np.full(3, np.nan), *sample[2:5], sample.tau, np.zeros(3))
+    np.testing.assert_array_equal(deployment.targets, deployment.pose)
+    assert "imu" in str(deployment.state.health)
+
+
+@pytest.mark.parametrize("name", ["estimate_a_log.py", "policy_observation.py", "deploy_policy.py"])
 def test_an_example_that_needs_no_extras_imports_none(name: str) -> None:
     tree = ast.parse((EXAMPLES / name).read_text(encoding="utf-8"))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

@@ -14,10 +14,10 @@ from gait import robot as robots
 mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
-from gait.sim.episode import RawEpisode, run_episode  # noqa: E402
+from gait.sim.episode import Fed, RawEpisode, run_episode  # noqa: E402
 from gait.sim.gaits import GAIT_NAMES, GAITS  # noqa: E402
 from gait.sim.settings import Command, EpisodeConfig, Push, randomise  # noqa: E402
-from gait.sim.stepping import QUAT, VEL  # noqa: E402
+from gait.sim.stepping import OMEGA, QUAT, VEL  # noqa: E402
 from gait.sim.walkbench import WALKING_GAITS, figures, walk_config, walking_report  # noqa: E402
 from gait.sim.world import CIRCLE_RADIUS, scaled_robot  # noqa: E402
 
@@ -213,9 +213,9 @@ def test_true_feedback_in_the_loop_changes_nothing() -> None:
     class Truth:
         rows = 0
 
-        def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def __call__(self, rows: np.ndarray) -> Fed:
             self.rows += len(rows)
-            return rows[-1, VEL].copy(), rows[-1, QUAT].copy()
+            return Fed(rows[-1, VEL].copy(), rows[-1, QUAT].copy(), rows[-1, OMEGA].copy())
 
     config = EpisodeConfig(seconds=1.0, settle=0.5)
     truth = Truth()

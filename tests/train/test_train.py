@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from net_samples import random_net
+from policies import write_go1, write_observation, write_policy, write_table
 
 from gait import Log
 from gait.cli import main
@@ -21,6 +22,9 @@ from gait.errors import GaitError
 from gait.nets import architecture_of, load_model
 from gait.nets.base import Outputs
 from gait.nets.build import weights_of
+from gait.sim.collect import collect
+from gait.sim.plan import CollectConfig
+from gait.sim.settings import PolicyFiles
 from gait.train import loop
 from gait.train.config import TrainConfig, config_of, read_config, write_config
 from gait.train.data import DataSet, Episode, noisy, normaliser
@@ -274,6 +278,33 @@ def test_folders_get_equal_shares(collection: Path, tmp_path: Path) -> None:
     data = DataSet(config, architecture_of({"kind": "gait"}))
     of_small = {row[6:].tobytes() for episode in data.folders[1] for row in episode.features}
     assert [x[0, 6:].tobytes() in of_small for x in data.batch(0).features][1::2] == [True, True, True]
+
+
+def test_walks_of_several_controllers_train_one_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A collection of our controller and one of a policy on the same robot; one of another robot is refused."""
+    ours = CollectConfig(terrain="flat", sensors="exact", seconds=0.4, episodes=3)
+    policy = write_go1(tmp_path)
+    theirs = replace(ours, policy=policy.policy, observation=policy.observation)
+    folders = [tmp_path / "trot", tmp_path / "policy"]
+    for plan, folder in zip((ours, theirs), folders, strict=True):
+        collect(plan, folder)
+    config = TrainConfig(data=tuple(map(str, folders)), **TINY)
+    (tmp_path / "run").mkdir()
+    model = loop.train(config, tmp_path / "run")
+    assert [data["gait"] for data in model.data] == ["trot", "policy"]
+    assert model.data[1]["policy"] == "stand.onnx", "no path of this machine"
+    table = PolicyFiles(
+        str(write_policy(tmp_path / "t.onnx", np.zeros((24, 4)), np.zeros(4))),
+        str(write_table(tmp_path)),
+        str(write_observation(tmp_path)),
+    )
+    other = replace(ours, policy=table.policy, model=table.model, observation=table.observation)
+    collect(other, tmp_path / "table")
+    with pytest.raises(GaitError, match="another robot"):
+        DataSet(replace(config, data=(str(folders[0]), str(tmp_path / "table"))), architecture_of({"kind": "gait"}))
+    collect(replace(theirs, sensors="twin"), tmp_path / "twin")
+    with pytest.raises(GaitError, match="benchmark's robot"):
+        DataSet(replace(config, data=(str(tmp_path / "twin"),)), architecture_of({"kind": "gait"}))
 
 
 def test_the_mask_hides_a_fifth(collection: Path) -> None:

@@ -6,11 +6,12 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Optional
 
 from tyro.conf import Positional
 
 from gait.commands import Common, Outcome, out_folder, share_bar
+from gait.errors import GaitError
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class BenchOptions(Common):
     `sim`: does the simulated robot really walk? Falls, footfall patterns, speed and real-time factor of every gait over
     many seeds.
 
+    `loop`: does the robot still walk when an estimator feeds its controller, ours or a policy? Falls, command tracking
+    and velocity error on the benchmark twin, each source on the same episodes; see docs/deploy.md.
+
     `latency`: how long a step of the estimator takes, against torch, ONNX Runtime, the exported C and gtsam's filter,
     as far as they are installed.
 
@@ -30,7 +34,7 @@ class BenchOptions(Common):
     see docs/faults.md.
     """
 
-    what: Positional[Literal["tables", "sim", "latency", "faults"]]
+    what: Positional[Literal["tables", "sim", "loop", "latency", "faults"]]
     """What to measure."""
     quick: bool = False
     """For tables and sim: fewer and shorter walks, in under a minute."""
@@ -41,7 +45,7 @@ class BenchOptions(Common):
     test_set: Path = Path("runs/bench/testset")
     """For tables: folder that keeps the simulated walks."""
     workers: int = 2
-    """For tables: how many cores to use."""
+    """For tables and loop: how many cores to use."""
     seconds_per_rival: float = 1.0
     """For latency: how long each rival is timed."""
     log: tuple[str, ...] = ("sample",)
@@ -51,6 +55,33 @@ class BenchOptions(Common):
     of walking, `long` streams a day of samples; both only if asked for."""
     hours: float = 24.0
     """For faults, with `--only long`: how many hours of samples."""
+    feedback: str = "truth,gait-legs,iekf,gait"
+    """For loop: sources of velocity, gravity direction and angular rate: truth, methods or model files."""
+    policy: str = ""
+    """For loop: an ONNX file; otherwise our own controller walks."""
+    model: str = ""
+    """For loop: the scene of the policy, or go1."""
+    observation: str = ""
+    """For loop: the YAML file that describes its observation, or go1."""
+    gait: str = "trot"
+    """For loop: how our own controller walks."""
+    terrain: str = "rubber"
+    """For loop: what is walked on."""
+    # Not `float | None`: for that tyro imports a type checker, which doubles the time of a help.
+    friction: Optional[float] = None  # noqa: UP045
+    """For loop: sliding friction of the ground; the terrain's own by default."""
+    commands: str = "random"
+    """For loop: how the robot is steered: random, constant, turning or stop-and-go."""
+    pushes: bool = True
+    """For loop: push the base."""
+    delay: int = 0
+    """For loop: milliseconds by which all sources, truth included, reach the controller later."""
+    runs: int = 20
+    """For loop: walks with each source."""
+    seconds: float = 30.0
+    """For loop: length of a walk."""
+    seed: int = 71001
+    """For loop: every random number comes from here."""
 
 
 def run(options: BenchOptions) -> Outcome:
@@ -61,6 +92,8 @@ def run(options: BenchOptions) -> Outcome:
         return _latency(options)
     if options.what == "faults":
         return _faults(options)
+    if options.what == "loop":
+        return _loop(options)
     from gait.sim.walkbench import walking_report
 
     say = partial(print, file=sys.stderr) if options.interactive else None
@@ -87,6 +120,29 @@ def _tables(options: BenchOptions) -> Outcome:
     shown = [table for table in bench.tables if table.name in ("walks", "table1", "table2", "table3", "table4")]
     path = out / "report.html"
     return Outcome(bench.rows(), wrote=path, next="gait bench latency", tables=shown, notes=verdict(bench))
+
+
+def _loop(options: BenchOptions) -> Outcome:
+    from gait.sim.plan import CollectConfig
+
+    same = ("policy", "model", "observation", "gait", "terrain", "friction", "commands", "pushes", "seconds", "seed")
+    shared = {name: getattr(options, name) for name in same}
+    with share_bar(options.interactive) as progress:
+        plan = CollectConfig(**shared, sensors="twin", nominal=True, episodes=options.runs)
+        from gait.bench.feedback import loop_study, loop_table, truth_of
+        from gait.sim.episode import check_feedback
+
+        names = [name.strip() for name in options.feedback.split(",") if name.strip()]
+        for name in names:
+            check_feedback(name)
+        if not 0 <= options.delay <= 1000:
+            raise GaitError(f"delay must lie between 0 and 1000 ms, got {options.delay}")
+        sources = loop_study(plan, names, options.workers, progress, options.delay)
+    walker = Path(options.policy).stem if options.policy else options.gait
+    ground = options.terrain if options.friction is None else f"{options.terrain}, friction {options.friction:g}"
+    table = loop_table(sources, f"{walker} on {ground}, {options.seconds:g} s, fed by an estimator")
+    rows = [row for source in sources for row in source.rows(truth_of(sources))]
+    return Outcome(rows, tables=[table], next="gait bench latency")
 
 
 def _latency(options: BenchOptions) -> Outcome:

@@ -57,11 +57,13 @@ def run(options: SimOptions) -> Outcome:
     if options.render is not None:
         rows += _draw(config, options, options.render)
         if options.out is None:
-            words = f"--gait {config.gait} --terrain {config.terrain} --episodes 10 --out runs/sim/{config.gait}"
-            return Outcome(rows, title=_title(config), wrote=options.render, next=f"gait sim {words}")
-    out = options.out or Path("runs/sim") / f"{config.gait}-{config.terrain}-{config.sensors}-{config.seed}"
+            again = _policy_words(config) if config.policy else f"--gait {config.gait}"
+            words = f"{again} --terrain {config.terrain} --episodes 10 --out runs/sim/{_name(config)}"
+            return Outcome(rows, _title(config), wrote=options.render, next=f"gait sim {words}", notes=_notes(config))
+    out = options.out or Path("runs/sim") / f"{_name(config)}-{config.terrain}-{config.sensors}-{config.seed}"
     rows += _collect(config, out, options)
-    return Outcome(rows, title=_title(config), wrote=out, next=f"gait info {quote(out / 'episode_00000.npz')}")
+    first = quote(out / "episode_00000.npz")
+    return Outcome(rows, title=_title(config), wrote=out, next=f"gait info {first}", notes=_notes(config))
 
 
 def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]:
@@ -103,12 +105,12 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
         look = replace(look, azimuth=100.0, elevation=-25.0)
         with starting(options.interactive):
             from gait.estimator import Estimator
-            from gait.sim.episode import episode_robot, run_episode
+            from gait.sim.episode import described_robot, run_episode
             from gait.sim.mismatch import sensors_of
             from gait.sim.sensors import sense
 
             # The episode is simulated for the estimates; drawing repeats the same steps.
-            robot = episode_robot(episode)
+            robot = described_robot(episode)
             estimator = Estimator.load(robot, options.estimate)
             raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
             velocities = Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
@@ -122,6 +124,26 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
     return rows if velocities is None else [*rows, Row("velocity_rmse", velocities.rmse, "m/s")]
 
 
+def _name(config: CollectConfig) -> str:
+    return Path(config.policy).stem if config.policy else config.gait
+
+
+def _policy_words(config: CollectConfig) -> str:
+    given = {name: getattr(config, name) for name in ("policy", "model", "observation")}
+    return " ".join(f"--{name} {quote(value)}" for name, value in given.items() if value)
+
+
+def _notes(config: CollectConfig) -> tuple[str, ...]:
+    """What the scene of a policy lacks."""
+    if not config.policy:
+        return ()
+    from gait.sim.policy.rig import rig_of
+
+    return rig_of(config.files).notices
+
+
 def _title(config: CollectConfig) -> str:
+    if config.policy:
+        return f"{_name(config)} on {config.terrain}, {config.sensors} sensors"
     robots = f"robots like {config.robot}" if config.random_robots else config.robot
     return f"{robots}: {config.gait} on {config.terrain}, {config.sensors} sensors"

@@ -140,7 +140,7 @@ def number(value: float, unit: str) -> str:
         return "n/a"
     if unit in ("-", "s", "us") and value == round(value):
         return f"{value:.0f}"
-    return f"{value:.4f}" if unit == "rad" else f"{value:.1f}" if unit in ("us", "s") else f"{value:.3f}"
+    return f"{value:.4f}" if unit == "rad" else f"{value:.1f}" if unit in ("us", "s", "%") else f"{value:.3f}"
 
 
 def header(table: Table, column: str) -> str:

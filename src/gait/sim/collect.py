@@ -19,16 +19,32 @@ from gait.errors import GaitError, os_errors
 from gait.io.locks import folder_lock
 from gait.log.log import Log
 from gait.robot import Robot
-from gait.sim.episode import TRUTH, Feedback, RawEpisode, episode_robot, run_episode
+from gait.sim.episode import TRUTH, Feedback, RawEpisode, described_robot, episode_robot, run_episode
 from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
-from gait.sim.mismatch import body_of, sensors_of
+from gait.sim.mismatch import body_of, sensors_for, sensors_of
 from gait.sim.plan import CollectConfig
+from gait.sim.policy.rig import rig_of
+from gait.sim.proportions import Proportions
 from gait.sim.sensors import SensedFeedback, SensorStream, sense
-from gait.sim.settings import Command, EpisodeConfig, change_gait, fit_commands, fit_episode, random_schedule, randomise
+from gait.sim.settings import (
+    POLICY,
+    PUSHES,
+    SCENE,
+    SCHEDULES,
+    Command,
+    CommandRanges,
+    EpisodeConfig,
+    change_gait,
+    fit_commands,
+    fit_episode,
+    own_friction,
+    random_pushes,
+    randomise,
+)  # fmt: skip
 from gait.sim.store import ROBOT_DIGEST, Store, sha256, write_robot
 from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
-from gait.sim.world import CIRCLE_RADIUS, find_terrain
+from gait.sim.world import CIRCLE_RADIUS
 
 DEBRIS_LENGTH = 2.4
 """How far an episode on debris walks ahead before it walks back, m: as far as things lie about."""
@@ -73,7 +89,7 @@ def draw_episode(config: CollectConfig, number: int, attempt: int = 0) -> Drawn:
     They depend on the collection's seed, the episode's number and the attempt only, never on the episodes before.
     """
     root = np.random.SeedSequence(config.seed, spawn_key=(number, attempt))
-    settings, physics, noise, body = root.spawn(4)
+    settings, physics, noise, body, shoves = root.spawn(5)
     rng = np.random.default_rng(settings)
     gait, later = TRANSITIONS.get(subject := _subject(config, number), (subject, ""))
     variant = None
@@ -82,13 +98,35 @@ def draw_episode(config: CollectConfig, number: int, attempt: int = 0) -> Drawn:
         variant = draw_variant(np.random.default_rng(body), name)
     same = {name: getattr(config, name) for name in ("robot", "terrain", "seconds", "feedback")}
     base = EpisodeConfig(**same, variant=variant, gait=gait, stop_at_fall=not config.keep_falls)
+    if config.policy:
+        base = replace(base, gait=POLICY, policy=config.files, control_rate=rig_of(config.files).rate)
     episode = base if config.nominal else randomise(rng, base)
-    episode = replace(episode, commands=_commands(rng, episode))
+    episode = replace(episode, control_rate=base.control_rate) if config.policy else episode
+    episode = replace(episode, commands=_commands(rng, episode, config.commands), **_chosen(config))
+    if config.pushes and config.nominal:
+        pushes = random_pushes(np.random.default_rng(shoves), config.seconds, *PUSHES)
+        episode = replace(episode, pushes=pushes)
     if later:
         quicker = find_gait(gait).period / find_gait(later).period
         episode = replace(episode, commands=change_gait(episode.commands, config.seconds / 2.0, later, quicker))
-    episode = fit_episode(body_of(config.sensors, episode), episode_robot(episode))
+    # What is asked for by name wins over the body of the twin.
+    episode = _fitted(replace(body_of(config.sensors, episode), **_chosen(config)))
     return episode, int(physics.generate_state(1)[0]), np.random.default_rng(noise)
+
+
+def _chosen(config: CollectConfig) -> dict[str, Any]:
+    """Settings of the episode that the collection asks for by name."""
+    asked = {"friction": config.friction, "payload_mass": config.payload, "motor_strength": config.motor_strength}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _fitted(episode: EpisodeConfig) -> EpisodeConfig:
+    """The episode with loads and pushes that fit its robot."""
+    if episode.policy is None:
+        return fit_episode(episode, described_robot(episode))
+    size = Proportions.of_mass(rig_of(episode.policy).mass)
+    pushes = tuple(size.fit(push, force_w="mass") for push in episode.pushes)
+    return replace(size.fit(episode, payload_mass="mass"), pushes=pushes)
 
 
 def _subject(config: CollectConfig, number: int) -> str:
@@ -102,7 +140,7 @@ def _subject(config: CollectConfig, number: int) -> str:
     return AIRBORNE if np.floor((count + 1) * share + 1e-9) > np.floor(count * share + 1e-9) else config.gait
 
 
-def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command, ...]:
+def _commands(rng: np.random.Generator, episode: EpisodeConfig, kind: str) -> tuple[Command, ...]:
     """A route that fits the terrain: round the circle, up the slope, to and fro over debris, anywhere elsewhere."""
     if episode.gait in OTHERS:
         return episode.commands
@@ -114,8 +152,10 @@ def _commands(rng: np.random.Generator, episode: EpisodeConfig) -> tuple[Command
     if episode.terrain == "debris":
         turns = np.arange(0.0, episode.seconds, DEBRIS_LENGTH / speed)
         return tuple(Command(start=float(start), vx=speed * (-1.0) ** i) for i, start in enumerate(turns))
-    schedule = random_schedule(rng, episode.seconds, episode.gait)
-    return fit_commands(schedule, episode_robot(episode))
+    if episode.policy is not None:
+        return SCHEDULES[kind](rng, episode.seconds, "trot", rig_of(episode.policy).ranges)
+    schedule = SCHEDULES[kind](rng, episode.seconds, episode.gait, CommandRanges())
+    return fit_commands(schedule, described_robot(episode))
 
 
 def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -> Feedback | None:
@@ -125,7 +165,7 @@ def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -
     # Imported here: without an estimator in the loop its modules are not loaded.
     from gait.estimator import Estimator
 
-    estimator = Estimator.load(episode_robot(episode), config.feedback)
+    estimator = Estimator.load(described_robot(episode), config.feedback)
     return SensedFeedback(estimator, sensors_of(config.sensors), np.random.default_rng(seed))
 
 
@@ -157,7 +197,7 @@ class Recorded(NamedTuple):
 
 def simulate_episode(config: CollectConfig, number: int) -> Recorded:
     """Simulate one episode of a collection, replacing falls unless they are to be kept."""
-    simulated, sensors = 0.0, sensors_of(config.sensors)
+    simulated = 0.0
     for attempt in range(MAX_ATTEMPTS):
         episode, seed, noise = draw_episode(config, number, attempt)
         raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
@@ -165,8 +205,10 @@ def simulate_episode(config: CollectConfig, number: int) -> Recorded:
         if raw.fell_at is None or config.keep_falls:
             where = f"seed {config.seed}, episode {number}, attempt {attempt}"
             walked = config.gait if config.gait in TRANSITIONS else episode.gait
+            walked = f"{walked} {Path(config.policy).name}" if config.policy else walked
+            robot = episode_robot(episode)
             source = f"gait sim: {walked} on {episode.terrain}, {config.sensors} sensors, {where}"
-            log = sense(raw, episode_robot(episode), sensors, noise, source)
+            log = sense(raw, robot, sensors_for(config.sensors, robot), noise, source)
             return Recorded(raw, log, attempt, simulated, where)
     raise GaitError(
         f"episode {number} fell in {MAX_ATTEMPTS} attempts ({config.gait} on {config.terrain}):"
@@ -189,6 +231,7 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
         own = {"robot": episode.variant.name, **write_robot(path, description_text(tree, comment))}
     done.log.save(path)
     steps = np.linalg.norm(np.diff(raw.pos_w[:, :2], axis=0), axis=1)
+    gains = () if config.policy else ("kp", "kd")  # a policy has its own
     row = {
         "episode": number,
         "file": path.name,
@@ -197,8 +240,8 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
         "seconds": round(float(raw.t[-1]), 3),
         "falls": done.attempt + (raw.fell_at is not None),
         "fell_at": raw.fell_at,
-        "friction": find_terrain(episode.terrain).friction if episode.friction is None else episode.friction,
-        **{name: getattr(episode, name) for name in ("payload_mass", "kp", "kd", "control_rate")},
+        "friction": None if episode.terrain == SCENE and episode.friction is None else own_friction(episode),
+        **{name: getattr(episode, name) for name in ("payload_mass", "control_rate", *gains)},
         "path_length": round(float(steps.sum()), 3),
         "sha256": sha256(path.read_bytes()),
         **own,
@@ -225,20 +268,17 @@ def collect(
     """
     if workers < 1:
         raise GaitError(f"workers must be 1 or more, got {workers}")
-    # A robot that cannot walk must be known before anything is written.
-    leg_corners(Robot.load(config.robot))
-    # Without comments and layout; the order of the legs counts, so keys stay as they are.
-    digest = sha256(json.dumps(description(config.robot), default=str).encode())
+    digests = _digests(config)
     with os_errors(f"cannot use {out} for a collection"):
         Path(out).mkdir(parents=True, exist_ok=True)
     with folder_lock(Path(out)):
-        return _collect(config, Path(out), digest, workers, on_progress)
+        return _collect(config, Path(out), digests, workers, on_progress)
 
 
 def _collect(
-    config: CollectConfig, out: Path, digest: str, workers: int, on_progress: OnProgress | None
+    config: CollectConfig, out: Path, digests: dict[str, str], workers: int, on_progress: OnProgress | None
 ) -> CollectionProgress:
-    store = Store(out, {"version": __version__, **config.as_dict(), ROBOT_DIGEST: digest})
+    store = Store(out, {"version": __version__, **config.as_dict(), **digests})
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
 
@@ -273,6 +313,16 @@ def _collect(
             " and the same command goes on from there"
         ) from None
     return report()
+
+
+def _digests(config: CollectConfig) -> dict[str, str]:
+    """What tells robots and policies of one name apart."""
+    if config.policy:
+        return rig_of(config.files).digests()
+    # A robot that cannot walk must be known before anything is written.
+    leg_corners(Robot.load(config.robot))
+    # Without comments and layout; the order of the legs counts, so keys stay as they are.
+    return {ROBOT_DIGEST: sha256(json.dumps(description(config.robot), default=str).encode())}
 
 
 def _work(jobs: Sequence[Job], workers: int, take: Callable[[dict[str, Any], float], None]) -> None:

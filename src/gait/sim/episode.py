@@ -6,29 +6,45 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import repeat
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from gait.arrays import Array, BoolArray, IntArray
 from gait.errors import GaitError
-from gait.robot import Robot, robot_names
+from gait.robot import BareRobot, Robot, robot_names
 from gait.sim import stepping
 from gait.sim.airborne import Hand
 from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
 from gait.sim.handled import HandledLegs
-from gait.sim.kernels import Legs
 from gait.sim.mpc.controller import Controller
 from gait.sim.physics import mujoco
+from gait.sim.plant import Plant, robot_plant
+from gait.sim.policy.rig import known_robot, rig_of
+from gait.sim.policy.scene_plant import scene_plant
+from gait.sim.policy.walker import PolicyWalker
 from gait.sim.postures import LegMotion, RandomTargets, Rising
 from gait.sim.settings import EpisodeConfig, check_schedule
 from gait.sim.variety import variant_of
-from gait.sim.world import TIMESTEP, build_model, scaled_robot, stand_state
+from gait.sim.world import TIMESTEP, scaled_robot
 
-Feedback = Callable[[Array], tuple[Array, Array]]
-"""Supplies the controller's velocity (3,) in the world frame and orientation wxyz (4,) in place of ground truth.
 
-It takes the record rows since its last call, one per millisecond, the newest last; columns are the slices of
-`gait.sim.stepping`. In the newest row `Q_DES`, `TAU` and `FORCE` are not known yet. The first row of an episode may be
+class Fed(NamedTuple):
+    """What a controller is fed with."""
+
+    vel_w: Array
+    """Velocity of the base in the world frame (3,)."""
+    quat_wb_wxyz: Array
+    """Orientation of the base (4,)."""
+    omega_b: Array
+    """Angular velocity in the base frame (3,)."""
+
+
+Feedback = Callable[[Array], Fed]
+"""Feeds the controller in place of ground truth.
+
+It takes the record rows since its last call, one per millisecond, the newest last; columns are those of
+`gait.sim.stepping`. In the newest row targets, torques and forces are not known yet. The first row of an episode may be
 used to initialise; what sensors make of the others is up to the feedback, which must not pass ground truth on.
 """
 TRUTH = "truth"
@@ -93,53 +109,56 @@ class Simulation:
     """
 
     def __init__(self, config: EpisodeConfig, seed: int, feedback: Feedback | None = None) -> None:
-        check_schedule(config.commands)
-        if not 50 <= config.control_rate <= 500 or 1000 % config.control_rate:
-            raise GaitError(f"control_rate {config.control_rate} must divide 1000 and lie between 50 and 500 Hz")
-        if config.feedback != TRUTH and feedback is None:
-            raise GaitError(f"feedback '{config.feedback}' is only a name here: give the estimator itself as well")
-        if config.seconds <= 0.0 or config.kp <= 0.0:
-            raise GaitError("seconds and kp of an episode must be positive")
+        _check(config, feedback)
         self.config, self.seed = config, seed
-        self.robot = episode_robot(config)
-        leg_corners(self.robot)  # other robots do not fit the record's columns, nor the controller
-        self.body = scaled_robot(self.robot, np.array(config.link_scale or np.ones((4, 3))))
         world_rng, self.rng = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
-        self.model = build_model(self.body, config, world_rng)
+        self.plant = plant = _plant(config, world_rng)
+        self.robot, self.model = plant.robot, plant.model
         self.data = d = mujoco.MjData(self.model)
-        d.qpos[:19] = stand_state(self.body)
+        d.qpos[: len(plant.start)] = plant.start
         self._hold = 1000 // config.control_rate
         self._settle = round(config.settle * config.control_rate) * self._hold
         self._rows = self._settle + round(config.seconds * 1000) + 1
-        self.record, self.row = np.zeros((self._rows, stepping.WIDTH)), 0
-        lag, limits = config.motor_time_constant, self.robot.torque_limit
+        self.columns = stepping.Columns(self.robot.num_joints, self.robot.num_legs)
+        self.record, self.row = np.zeros((self._rows, self.columns.width)), 0
+        self._of_feet = slice(*plant.frames)
+        self._frames = np.zeros((self._rows, plant.frames[1] - plant.frames[0]))
+        lag = config.motor_time_constant
         response = 1.0 if lag <= 0.0 else 1.0 - float(np.exp(-TIMESTEP / lag))
-        gains = float(config.kp), float(config.kd), float(config.motor_strength)
-        self._motors = stepping.Motors(*gains, limits, response, np.zeros_like(limits))
-        self._views = stepping.Physics(d.qpos, d.qvel, d.sensordata, d.ctrl)
-        self.q_des, self._note = self.robot.q_stand.reshape(-1, 3).copy(), np.zeros(4)
+        drives = plant.kp, plant.kd, float(config.motor_strength), plant.limit
+        self._motors = stepping.Motors(*drives, response, np.zeros_like(plant.limit))
+        self._views = plant.views(d)
+        self.q_des, self._note = plant.q_start.copy(), np.zeros(4)
         self._feedback, self._fed = feedback, 0
         # Stand for the first 0.3 s, then walk: the schedule's first entry counts before the recording starts.
         begin, first = min(0.3, config.settle) - self._settle * TIMESTEP - 1e-9, config.commands[0]
         self._schedule = [replace(first, start=begin, gait=first.gait or config.gait), *config.commands[1:]]
         self.fell_row: int | None = None
         self.physics: Callable[..., object] = mujoco.mj_step
-        self.controller: Controller | LegMotion
         self._hand: Iterator[None] = repeat(None)
+        self.controller = self._controller()
+        self.record[0, :7], self.record[0, self.columns.q] = d.qpos[:7], d.qpos[plant.qpos_at]
+
+    def _controller(self) -> Controller | LegMotion | PolicyWalker:
+        """What moves the legs, with the robot where it starts."""
+        config = self.config
+        if config.policy is not None:
+            return PolicyWalker(rig_of(config.policy))
+        robot = cast("Robot", self.robot)
         settings = config.kp, config.kd, 1.0 / config.control_rate
         if config.gait == STATIONARY:
-            self.controller = RandomTargets(self.robot, *settings, self.rng)
-        elif config.gait == AIRBORNE:
+            return RandomTargets(robot, *settings, self.rng)
+        if config.gait == AIRBORNE:
             hand_rng, legs_rng = self.rng.spawn(2)
-            self.controller = HandledLegs(self.robot, *settings, legs_rng)
-            hand = Hand(self.body, self.model, self.data, settings[-1], self.controller, hand_rng)
+            legs = HandledLegs(robot, *settings, legs_rng)
+            hand = Hand(episode_body(config), self.model, self.data, settings[-1], legs, hand_rng)
             self.physics, self._hand = hand.step, hand.actions()
-        elif config.gait == RISING:
-            self.controller = Rising(self.robot, *settings, self.rng)
-            d.qpos[:19] = self.controller.start(self.body)
-        else:
-            self.controller = Controller(self.robot, "stand", *settings)
-        self.record[0, :7], self.record[0, stepping.Q] = d.qpos[:7], d.qpos[7:19]
+            return legs
+        if config.gait == RISING:
+            rising = Rising(robot, *settings, self.rng)
+            self.data.qpos[:19] = rising.start(episode_body(config))
+            return rising
+        return Controller(robot, "stand", *settings)
 
     @property
     def time(self) -> float:
@@ -157,11 +176,12 @@ class Simulation:
         now, qpos, qvel = self.time, self.data.qpos, self.data.qvel
         while self._schedule and self._schedule[0].start <= now:
             self.controller.command(self._schedule.pop(0))
-        quat, vel = qpos[3:7], qvel[:3]
+        quat, vel, omega = qpos[3:7], qvel[:3], qvel[3:6]
         if self._feedback is not None:
-            vel, quat = self._feedback(self.record[self._fed : self.row + 1])
+            vel, quat, omega = self._feedback(self.record[self._fed : self.row + 1])
             self._fed = self.row + 1
-        self.q_des = self.controller.step(qpos[7:19], qvel[6:18], quat, qvel[3:6], vel)
+        joints = qpos[self.plant.qpos_at], qvel[self.plant.qvel_at]
+        self.q_des = self.controller.step(*joints, quat, omega, vel).reshape(-1)
         self._note[:3], self._note[3] = self.controller.wanted, self.controller.gait_id
         if self.config.pushes:
             due = [push.force_w for push in self.config.pushes if push.start <= now < push.start + push.duration]
@@ -169,13 +189,21 @@ class Simulation:
         for _ in range(min(self._hold, self._rows - 1 - self.row)):
             stepping.actuate(self.row, self._views, self.q_des, self._motors, self._note, self.record)
             self.physics(self.model, self.data)
+            # As all sensors, those of the state before the step.
+            self._frames[self.row] = self.data.sensordata[self._of_feet]
             self.row += 1
+        if self.fell_row is None and self._fallen():
+            self.fell_row = self.row
+
+    def _fallen(self) -> bool:
         upright = stepping.note_state(self.row, self._views, self.record)
         # Lying down is part of a stationary episode, tumbling of an airborne or rising one; a walking robot has fallen.
         down = self._views.sensors[0] > 0.0 and self.config.gait not in OTHERS
         tipped = upright < 0.5 and self.config.gait not in (AIRBORNE, RISING)
-        if (down or tipped) and self.fell_row is None:
-            self.fell_row = self.row
+        # A body whose geoms do not collide, as in scenes made for training, sinks into the ground.
+        feet = self._frames[self.row - 1, 2 : 3 * self.robot.num_legs : 3]
+        low = feet.size > 0 and self.record[self.row, 2] - feet.min() < self.plant.least_height
+        return bool(down or tipped or low)
 
     def episode(self) -> RawEpisode:
         """What was recorded so far."""
@@ -183,13 +211,13 @@ class Simulation:
         motors = self._motors._replace(torque=self._motors.torque.copy())
         stepping.actuate(self.row, self._views, self.q_des, motors, self._note, self.record)
         mujoco.mj_forward(self.model, self.data)
-        self.record[self.row, stepping.FORCE] = -self._views.sensors[1:13]
-        rows = self.record[min(self._settle, self.row) : self.row + 1]
-        shape = (len(rows), self.robot.num_legs, 3)
-        place, velocity = np.empty(shape), np.empty(shape)
-        stepping.feet_of_rows(Legs.of(self.body), self.body.foot_radius, rows, place, velocity)
-        recorded = {name: rows[:, columns].copy() for name, columns in stepping.RECORDED.items()}
-        force = recorded.pop("foot_force_w").reshape(shape)
+        legs, first = self.robot.num_legs, min(self._settle, self.row)
+        self.record[self.row, self.columns.force] = -self._views.sensors[1 : 1 + 3 * legs]
+        self._frames[self.row] = self.data.sensordata[self._of_feet]
+        rows = self.record[first : self.row + 1]
+        place, velocity = self.plant.feet(rows, self._frames[first : self.row + 1])
+        recorded = {name: rows[:, columns].copy() for name, columns in self.columns.recorded().items()}
+        force = recorded.pop("foot_force_w").reshape(-1, legs, 3)
         return RawEpisode(
             **recorded,
             t=np.arange(len(rows), dtype=np.float64) * TIMESTEP,
@@ -197,15 +225,46 @@ class Simulation:
             foot_vel_w=velocity,
             foot_force_w=force,
             contact=np.linalg.norm(force, axis=2) > stepping.CONTACT_FORCE,
-            gait_id=rows[:, stepping.GAIT].astype(np.int64),
+            gait_id=rows[:, self.columns.gait].astype(np.int64),
             fell_at=None if self.fell_row is None else max(self.fell_row - self._settle, 0) * TIMESTEP,
             config=self.config,
             seed=self.seed,
         )
 
 
-def episode_robot(config: EpisodeConfig) -> Robot:
-    """The robot of an episode, as it is described. It may be shared, so nobody may change its arrays."""
+def _check(config: EpisodeConfig, feedback: Feedback | None) -> None:
+    check_schedule(config.commands)
+    least = 50 if config.policy is None else 10
+    if not least <= config.control_rate <= 500 or 1000 % config.control_rate:
+        raise GaitError(f"control_rate {config.control_rate} must divide 1000 and lie between {least} and 500 Hz")
+    if config.feedback != TRUTH and feedback is None:
+        raise GaitError(f"feedback '{config.feedback}' is only a name here: give the estimator itself as well")
+    if config.seconds <= 0.0 or config.kp <= 0.0:
+        raise GaitError("seconds and kp of an episode must be positive")
+
+
+def _plant(config: EpisodeConfig, rng: np.random.Generator) -> Plant:
+    if config.policy is not None:
+        return scene_plant(rig_of(config.policy), config, rng)
+    robot = described_robot(config)
+    leg_corners(robot)  # the controller needs four legs
+    return robot_plant(robot, episode_body(config), config, rng)
+
+
+def episode_body(config: EpisodeConfig) -> Robot:
+    """The robot of an episode as it truly is."""
+    return scaled_robot(described_robot(config), np.array(config.link_scale or np.ones((4, 3))))
+
+
+def episode_robot(config: EpisodeConfig) -> Robot | BareRobot:
+    """The robot of an episode as its Log and its sensors know it. Its arrays may be shared: do not change them."""
+    return described_robot(config) if config.policy is None else rig_of(config.policy).robot
+
+
+def described_robot(config: EpisodeConfig) -> Robot:
+    """The robot of an episode as gait describes it, which an estimator needs."""
+    if config.policy is not None:
+        return known_robot(rig_of(config.policy))
     if config.variant is not None:
         return variant_of(config.robot, config.variant)
     return _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)

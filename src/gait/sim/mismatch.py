@@ -6,6 +6,7 @@ from; the benchmark applies all of them, and a study may apply one alone.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ import yaml
 
 from gait.errors import GaitError
 from gait.log.imu_noise import ImuNoise
+from gait.robot import BareRobot, Robot
 from gait.sim.sensors import JointConfig, SensorConfig
 from gait.sim.settings import EpisodeConfig
 
@@ -67,6 +69,15 @@ def sensors_of(profile: str, only: Iterable[str] | None = None) -> SensorConfig:
         imu, joints = replace(imu, **item.imu), replace(joints, **item.joints)
     # The Go1's foot sensors read an uncalibrated air pressure: nothing here may depend on them.
     return SensorConfig(imu=imu, joints=joints, foot_force=profile != "twin")
+
+
+def sensors_for(profile: str, robot: Robot | BareRobot) -> SensorConfig:
+    """The sensors of a profile on a robot: one with another number of joints has the Go1's errors over and over."""
+    config = sensors_of(profile)
+    if not config.joints.offset or len(config.joints.offset) == robot.num_joints:
+        return config
+    offset = tuple(itertools.islice(itertools.cycle(config.joints.offset), robot.num_joints))
+    return replace(config, joints=replace(config.joints, offset=offset))
 
 
 def body_of(profile: str, config: EpisodeConfig, only: Iterable[str] | None = None) -> EpisodeConfig:

@@ -35,6 +35,11 @@ class Proportions:
         # Rounded, so that sums in another order do not make a Go1 of another size.
         return Proportions(round(float(legs.mean()) / _LEG, 5), round(robot.mass / _MASS, 5))
 
+    @staticmethod
+    def of_mass(mass: float) -> Proportions:
+        """The proportions of a robot of which only the mass, kg, is known."""
+        return Proportions(1.0, round(mass / _MASS, 5))
+
     @property
     def time(self) -> float:
         """Of a step, and a speed too: both go with the root of the length."""

@@ -53,6 +53,8 @@ LENGTH, WIDTH = 0.8, 0.014
 """Metres of an arrow for 1 m/s, and its thickness in metres."""
 SHORTEST = 0.03
 """A shorter arrow is all head and is left out, m."""
+GO1_HEIGHT = 0.34
+"""Of the base of a Go1 that stands, m: the camera moves away from taller robots."""
 HOLD = 0.5
 """Speeds in the legend are means over so many seconds, and stand for as long: digits that flicker cannot be read."""
 
@@ -149,8 +151,9 @@ def add_legend(image: Frame, velocities: Velocities, time: float) -> Frame:
 class Canvas:
     """Draws a MuJoCo state from a camera that follows one body."""
 
-    def __init__(self, model: Any, body: str, config: RenderConfig) -> None:
-        self._config, self._model, self._body = config, model, model.body(body).id
+    def __init__(self, model: Any, body: str, config: RenderConfig, size: float = 1.0) -> None:
+        """Make a canvas; `size` is how many times as large as a Go1 the robot is."""
+        self._config, self._model, self._body, self._size = config, model, model.body(body).id, size
         self._context = _gl_module().GLContext(config.width, config.height)
         self._context.make_current()
         model.vis.headlight.ambient[:], model.vis.headlight.diffuse[:] = 0.35, 0.45
@@ -162,8 +165,10 @@ class Canvas:
         # Drawn in software, shadows are slow and speckled.
         self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False
         self._option, self._camera = mujoco.MjvOption(), mujoco.MjvCamera()
+        # Scenes of others keep what collides in a group that is hidden, and meshes, which may be missing, in another.
+        self._option.geomgroup[:] = 1
         self._height: float | None = None
-        self._camera.distance = config.distance
+        self._camera.distance = config.distance * size
         self._camera.azimuth, self._camera.elevation = config.azimuth, config.elevation
         self._gpu = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._gpu)
@@ -183,7 +188,7 @@ class Canvas:
         self._height = centre[2] if self._height is None else self._height + 0.05 * (centre[2] - self._height)
         # One that is lifted or dropped must not leave the picture either.
         self._height = min(max(self._height, centre[2] - 0.15), centre[2] + 0.15)
-        self._camera.lookat[:] = centre[0], centre[1], self._height - 0.08
+        self._camera.lookat[:] = centre[0], centre[1], self._height - 0.08 * self._size
         # Arrows at the feet tell standing from swinging, which shapes alone hardly do.
         self._option.flags[mujoco.mjtVisFlag.mjVIS_CONTACTFORCE] = velocities is None
         every = mujoco.mjtCatBit.mjCAT_ALL
@@ -209,7 +214,8 @@ def frames(simulation: Simulation, look: RenderConfig, velocities: Velocities | 
 
     With `velocities`, which an earlier run of the same episode gave, arrows show them.
     """
-    canvas = Canvas(simulation.model, simulation.robot.base_link, look)
+    size = max(float(simulation.plant.start[2]) / GO1_HEIGHT, 1.0)
+    canvas = Canvas(simulation.model, simulation.robot.base_link, look, size)
     try:
         drawn, wanted = 0, round(simulation.config.seconds * look.fps)
         while not simulation.done and drawn < wanted:

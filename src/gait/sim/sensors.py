@@ -25,11 +25,11 @@ from gait.errors import GaitError
 from gait.log.imu_noise import ImuNoise
 from gait.log.log import Log
 from gait.log.sample import Sample
-from gait.robot import Robot
+from gait.robot import BareRobot, Robot
 from gait.sim import kernels
-from gait.sim.episode import RawEpisode
+from gait.sim.episode import Fed, RawEpisode
 from gait.sim.kernels import compiled, product, rotate
-from gait.sim.stepping import DQ, OMEGA, POS, Q_DES, QUAT, TAU, VEL, Q
+from gait.sim.stepping import OMEGA, POS, QUAT, VEL, Columns
 
 if TYPE_CHECKING:
     from gait.estimator import Estimator
@@ -111,7 +111,7 @@ class Sensors(NamedTuple):
     """The same for angle, velocity and torque (delay + 1, 3 J)."""
 
     @staticmethod
-    def of(robot: Robot, config: SensorConfig, rng: np.random.Generator) -> Sensors:
+    def of(robot: Robot | BareRobot, config: SensorConfig, rng: np.random.Generator) -> Sensors:
         """The sensors of a robot before the first row."""
         imu, joints, count = config.imu, config.joints, robot.num_joints
         if joints.offset and len(joints.offset) != count:
@@ -128,7 +128,7 @@ class Sensors(NamedTuple):
             walk=np.array([imu.gyro_walk, imu.accel_walk]) * math.sqrt(SAMPLE_DT),
             limit=np.array([imu.gyro_range, imu.accel_range]),
             offset=np.array(joints.offset or [0.0] * count),
-            resolution=np.array([np.tile(joints.resolution, robot.num_legs), *rest]),
+            resolution=np.array([np.resize(joints.resolution, count), *rest]),
             torque_gain=1.0 + joints.torque_gain * rng.standard_normal(count),
             smoothing=1.0 - math.exp(-2.0 * math.pi * joints.velocity_cutoff * PHYSICS_DT),
             R=np.eye(3),
@@ -215,7 +215,7 @@ class SensorStream:
     Fed with the rows of an episode one by one it returns the samples of `sense` with the same generator.
     """
 
-    def __init__(self, robot: Robot, config: SensorConfig, rng: np.random.Generator) -> None:
+    def __init__(self, robot: Robot | BareRobot, config: SensorConfig, rng: np.random.Generator) -> None:
         self._sensors, self._rng, self._row = Sensors.of(robot, config, rng), rng, -1
         self._imu, self._joints, self._draws = np.empty(6), np.empty(3 * robot.num_joints), np.zeros(IMU_DRAWS)
 
@@ -248,27 +248,33 @@ class SensedFeedback:
 
     def __init__(self, estimator: Estimator, sensors: SensorConfig, rng: np.random.Generator) -> None:
         self._estimator, self._stream = estimator, SensorStream(estimator.robot, sensors, rng)
-        self._estimate: tuple[Array, Array] | None = None
+        self._columns = Columns(estimator.robot.num_joints, estimator.robot.num_legs)
+        self._R_bi = kernels.rotation_from_quat(estimator.robot.imu_quat_wxyz)
+        self._estimate: Fed | None = None
 
-    def __call__(self, rows: Array) -> tuple[Array, Array]:
-        """Estimated velocity and orientation at the last of `rows`."""
+    def __call__(self, rows: Array) -> Fed:
+        """Estimated velocity, orientation and angular rate at the last of `rows`."""
+        at = self._columns
         if self._estimate is None:
             first = rows[0].copy()
-            self._estimate = first[VEL], first[QUAT]
-            self._in_force = first[Q], np.zeros_like(first[TAU])
+            self._estimate = Fed(first[VEL], first[QUAT], first[OMEGA])
+            self._in_force = first[at.q], np.zeros_like(first[at.tau])
             self._estimator.reset(quat_wb_wxyz=first[QUAT], vel_w=first[VEL], pos_w=first[POS])
         for row in rows:
             # Targets and torques of a row begin at its instant; what the drives report then is the row before's. They
             # stay views: those of the newest row are filled in after this call.
-            sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[Q], row[DQ], *self._in_force)
-            self._in_force = row[Q_DES], row[TAU]
+            sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[at.q], row[at.dq], *self._in_force)
+            self._in_force = row[at.q_des], row[at.tau]
             if sample is not None:
                 state = self._estimator.update(*sample)
-                self._estimate = state.vel_w, state.quat_wb_wxyz
+                omega_b = rotate(self._R_bi, sample.gyro - state.gyro_bias)
+                self._estimate = Fed(state.vel_w, state.quat_wb_wxyz, omega_b)
         return self._estimate
 
 
-def sense(raw: RawEpisode, robot: Robot, config: SensorConfig, rng: np.random.Generator, source: str = "") -> Log:
+def sense(
+    raw: RawEpisode, robot: Robot | BareRobot, config: SensorConfig, rng: np.random.Generator, source: str = ""
+) -> Log:
     """What the sensors report during an episode, with the ground truth of the base on the same clock.
 
     Args:

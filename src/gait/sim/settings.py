@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,27 @@ from gait.sim.gaits import OTHERS, RISING, find_gait
 from gait.sim.proportions import Proportions
 from gait.sim.variety import Variant
 from gait.sim.world import PLATE_FRICTION, find_terrain
+
+SCENE = "scene"
+"""Stands in a terrain's place for the ground that the scene of a policy brings."""
+PUSHES = 6.0, (1.0, 5.0)
+"""Seconds from push to push on average, and their impulses in N s, for a Go1."""
+POLICY = "policy"
+"""Stands in a gait's place for walks of a learned controller."""
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """A learned controller; see `gait.sim.policy`."""
+
+    policy: str
+    """Path of the ONNX file."""
+    model: str = ""
+    """Path of the MJCF scene, or the name of one that the package has an observation file for."""
+    observation: str = ""
+    """Path of the YAML file that describes the observation, or the name of one of the package's."""
+    rigid: bool = False
+    """Nearly rigid ground contacts in place of the scene's own."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +120,36 @@ def random_schedule(
     return tuple(commands)
 
 
+def _constant(rng: np.random.Generator, seconds: float, gait: str, ranges: CommandRanges) -> tuple[Command, ...]:
+    """One command for all of it."""
+    return random_schedule(rng, seconds, gait, replace(ranges, still_share=0.0))[:1]
+
+
+def _turning(rng: np.random.Generator, seconds: float, gait: str, ranges: CommandRanges) -> tuple[Command, ...]:
+    """Forward, in bends to the left and to the right in turn, at half the largest yaw rate and more."""
+    drawn = random_schedule(rng, seconds, gait, replace(ranges, still_share=0.0, vx=(0.0, ranges.vx[1]), vy=(0.0, 0.0)))
+    most = max(map(abs, ranges.yaw_rate))
+    rates = most * rng.uniform(0.5, 1.0, len(drawn)) * (-1.0) ** np.arange(len(drawn))
+    return tuple(replace(command, yaw_rate=float(rate)) for command, rate in zip(drawn, rates, strict=True))
+
+
+def _stop_and_go(rng: np.random.Generator, seconds: float, gait: str, ranges: CommandRanges) -> tuple[Command, ...]:
+    """A command, then none, in turn."""
+    drawn = random_schedule(rng, seconds, gait, replace(ranges, still_share=0.0))
+    return tuple(
+        replace(command, vx=0.0, vy=0.0, yaw_rate=0.0) if i % 2 else command for i, command in enumerate(drawn)
+    )
+
+
+SCHEDULES: dict[str, Callable[[np.random.Generator, float, str, CommandRanges], tuple[Command, ...]]] = {
+    "random": random_schedule,
+    "constant": _constant,
+    "turning": _turning,
+    "stop-and-go": _stop_and_go,
+}
+"""Ways to steer a robot, by name."""
+
+
 def change_gait(commands: Sequence[Command], at: float, gait: str, quicker: float) -> tuple[Command, ...]:
     """The same schedule with another gait from a moment on.
 
@@ -140,6 +191,8 @@ class EpisodeConfig:
 
     robot: str = "go1"
     """Name of a robot, or the path of its YAML file."""
+    policy: PolicyFiles | None = None
+    """The learned controller that walks; None is the model-predictive one. Gains and rate are then the policy's."""
     variant: Variant | None = None
     """How the robot differs from that one in sizes and masses; None is the robot itself."""
     gait: str = "trot"
@@ -192,6 +245,16 @@ class EpisodeConfig:
     """End the episode at the moment of a fall."""
 
 
+def friction_range(terrain: str) -> tuple[float, float]:
+    """What randomised episodes draw friction from; the ground of a scene is taken for a plane."""
+    return find_terrain("flat" if terrain == SCENE else terrain).friction_range
+
+
+def own_friction(config: EpisodeConfig) -> float:
+    """The friction of an episode, its own or the terrain's."""
+    return find_terrain(config.terrain).friction if config.friction is None else config.friction
+
+
 def randomise(
     rng: np.random.Generator, base: EpisodeConfig, commands: CommandRanges | None = None, pushed: bool = True
 ) -> EpisodeConfig:
@@ -206,7 +269,7 @@ def randomise(
         commands: what commands are drawn from.
         pushed: whether there are pushes, of 1 to 5 N s every 6 s.
     """
-    friction = rng.uniform(*find_terrain(base.terrain).friction_range)
+    friction = rng.uniform(*friction_range(base.terrain))
     still = base.gait in OTHERS
     # Nothing steps out to catch a robot that only follows joint targets; the hand pushes by itself.
     pushed &= not still or base.gait == RISING
@@ -228,8 +291,8 @@ def randomise(
         # kd / sqrt(kp): 0.11 is 20 and 0.5, as policies use on a Go1.
         kd=float(np.sqrt(kp)) * rng.uniform(0.10, 0.20),
         control_rate=int(rng.choice((50, 100, 200, 250, 500))),
-        commands=base.commands if still else random_schedule(rng, base.seconds, base.gait, commands),
-        pushes=random_pushes(rng, base.seconds, 6.0, (1.0, 5.0)) if pushed else (),
+        commands=base.commands if still or base.policy else random_schedule(rng, base.seconds, base.gait, commands),
+        pushes=random_pushes(rng, base.seconds, *PUSHES) if pushed else (),
     )
 
 

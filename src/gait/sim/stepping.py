@@ -6,19 +6,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gait.arrays import Array
+from gait.arrays import Array, IntArray
 from gait.sim.kernels import Legs, calf_rate, compiled, feet_of, foot_velocity, rotate, rotation_from_quat, transform
 
-# Columns of the record.
 POS, QUAT, VEL, OMEGA = slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 13)
-Q, DQ, Q_DES, TAU = slice(13, 25), slice(25, 37), slice(37, 49), slice(49, 61)
-FORCE, BASE_TOUCH, COMMAND, GAIT = slice(61, 73), 73, slice(74, 77), 77
-WIDTH = 78
-RECORDED = {
-    "pos_w": POS, "quat_wb_wxyz": QUAT, "vel_w": VEL, "omega_b": OMEGA, "q": Q, "dq": DQ, "q_des": Q_DES, "tau": TAU,
-    "foot_force_w": FORCE, "command": COMMAND,
-}  # fmt: skip
-"""Columns by the name of the array in `gait.sim.episode.RawEpisode`."""
+"""Columns of the base in a row of the record; `Columns` has the others."""
+
+
+class Columns:
+    """Where the joints, the feet and the command stand in a row of the record."""
+
+    def __init__(self, joints: int = 12, feet: int = 4) -> None:
+        q = 13
+        self.q, self.dq, self.q_des, self.tau = (slice(q + k * joints, q + (k + 1) * joints) for k in range(4))
+        force = q + 4 * joints
+        self.force, self.touch = slice(force, force + 3 * feet), force + 3 * feet
+        self.command, self.gait = slice(self.touch + 1, self.touch + 4), self.touch + 4
+        self.width = self.gait + 1
+
+    def recorded(self) -> dict[str, slice]:
+        """Columns by the name of the array in `gait.sim.episode.RawEpisode`."""
+        base = {"pos_w": POS, "quat_wb_wxyz": QUAT, "vel_w": VEL, "omega_b": OMEGA}
+        joints = {name: getattr(self, name) for name in ("q", "dq", "q_des", "tau")}
+        return {**base, **joints, "foot_force_w": self.force, "command": self.command}
+
+
 CONTACT_FORCE = 1.0
 """Newtons above which a foot truly bears on the ground."""
 
@@ -26,8 +38,10 @@ CONTACT_FORCE = 1.0
 class Motors(NamedTuple):
     """The drives of all joints."""
 
-    kp: float
-    kd: float
+    kp: Array
+    """Position gains (J,)."""
+    kd: Array
+    """Velocity gains (J,)."""
     strength: float
     """Torque that acts relative to the torque that is asked for."""
     limit: Array
@@ -39,42 +53,50 @@ class Motors(NamedTuple):
 
 
 class Physics(NamedTuple):
-    """Views of MuJoCo's state."""
+    """Views of MuJoCo's state, and where in it the joints of the record are."""
 
     qpos: Array
     qvel: Array
     sensors: Array
     """Whether the base touches anything, then the contact forces of the feet (3 L)."""
     ctrl: Array
+    qpos_at: IntArray
+    """Places of the joints (J,)."""
+    qvel_at: IntArray
+    ctrl_at: IntArray
 
 
 @compiled
 def actuate(row: int, data: Physics, q_des: Array, motors: Motors, note: Array, record: Array) -> None:
     """Record the present state and set the joint torques: tau = strength (kp (q_des - q) - kd dq), limited and lagged.
 
-    `note` is the command and the gait to write down. Sensor values are those of the state before the last step, so
-    contact forces go to the row before this one.
+    `q_des` are the targets (J,), `note` is the command and the gait to write down. Sensor values are those of the state
+    before the last step, so contact forces go to the row before this one.
     """
     note_state(row, data, record)
-    out = record[row]
-    for i in range(motors.limit.size):
-        target, limit = q_des[i // 3, i % 3], motors.limit[i]
-        tau = motors.kp * (target - data.qpos[7 + i]) - motors.kd * data.qvel[6 + i]
+    out, count = record[row], motors.limit.size
+    for i in range(count):
+        target, limit = q_des[i], motors.limit[i]
+        tau = motors.kp[i] * (target - data.qpos[data.qpos_at[i]]) - motors.kd[i] * data.qvel[data.qvel_at[i]]
         tau = motors.strength * min(max(tau, -limit), limit)
         motors.torque[i] += motors.response * (tau - motors.torque[i])
-        data.ctrl[i] = motors.torque[i]
-        out[37 + i], out[49 + i] = target, motors.torque[i]
-    out[74:78] = note
+        data.ctrl[data.ctrl_at[i]] = motors.torque[i]
+        out[13 + 2 * count + i], out[13 + 3 * count + i] = target, motors.torque[i]
+    touch = record.shape[1] - 5
+    out[touch + 1 :] = note
     before = record[max(row - 1, 0)]
-    before[73] = data.sensors[0]
-    before[61:73] = -data.sensors[1:13]
+    before[touch] = data.sensors[0]
+    force = 13 + 4 * count
+    before[force:touch] = -data.sensors[1 : 1 + touch - force]
 
 
 @compiled
 def note_state(row: int, data: Physics, record: Array) -> float:
     """Record the present state; returns the cosine of the tilt, 1 when upright."""
-    qpos, qvel, out = data.qpos, data.qvel, record[row]
-    out[:7], out[7:13], out[13:25], out[25:37] = qpos[:7], qvel[:6], qpos[7:19], qvel[6:18]
+    qpos, qvel, out, count = data.qpos, data.qvel, record[row], data.qpos_at.size
+    out[:7], out[7:13] = qpos[:7], qvel[:6]
+    for i in range(count):
+        out[13 + i], out[13 + count + i] = qpos[data.qpos_at[i]], qvel[data.qvel_at[i]]
     return float(1.0 - 2.0 * (qpos[4] * qpos[4] + qpos[5] * qpos[5]))
 
 
@@ -86,7 +108,7 @@ def feet_of_rows(legs: Legs, radius: float, record: Array, place: Array, velocit
     for k in range(record.shape[0]):
         row = record[k]
         R, gyro = rotation_from_quat(row[3:7]), row[10:13]
-        q, dq = row[13 : 13 + 3 * count].reshape(count, 3), row[25 : 25 + 3 * count].reshape(count, 3)
+        q, dq = row[13 : 13 + 3 * count].reshape(count, 3), row[13 + 3 * count : 13 + 6 * count].reshape(count, 3)
         feet_of(legs, q, feet, jac)
         for leg in range(count):
             place[k, leg] = transform(R, row[:3], feet[leg])

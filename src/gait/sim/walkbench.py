@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from gait.rows import Row
-from gait.sim.episode import RawEpisode, episode_robot, run_episode
+from gait.sim.episode import RawEpisode, described_robot, run_episode
 from gait.sim.gaits import gait_of
 from gait.sim.mismatch import sensors_of
 from gait.sim.mpc.planner import ForcePlanner
@@ -66,7 +66,7 @@ def walk_config(gait: str, seed: int, seconds: float, terrain: str = "flat") -> 
 def figures(episode: RawEpisode) -> WalkFigures:
     """Measure an episode."""
     contact = episode.contact
-    pairs = gait_of(episode.config.gait, episode_robot(episode.config)).pairs
+    pairs = gait_of(episode.config.gait, described_robot(episode.config)).pairs
     agree = [contact[:, pair].all(axis=1) | ~contact[:, pair].any(axis=1) for pair in pairs]
     speed = np.linalg.norm(episode.foot_vel_w[..., :2], axis=2)
     weight = episode.foot_force_w[..., 2].sum(axis=1)
@@ -145,7 +145,7 @@ def _slip_event_share(episode: RawEpisode) -> float:
     """With exact sensors and contacts from joint torque, as the baseline `iekf` tells them."""
     from gait.estimator import Estimator
 
-    robot = episode_robot(episode.config)
+    robot = described_robot(episode.config)
     log = sense(episode, robot, sensors_of("exact"), np.random.default_rng(0))
     called = np.asarray(Estimator.load(robot, "iekf").run_with_details(log)[1].contact)
     speed = np.linalg.norm(log.need("foot_vel_w"), axis=2)

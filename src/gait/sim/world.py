@@ -180,13 +180,16 @@ def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | 
 
     Random terrains draw from `rng`.
     """
+    return build_spec(robot, config, rng).compile()
+
+
+def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
+    """The same before it is compiled, as an MjSpec."""
     terrain = find_terrain(config.terrain)
     spec = mujoco.MjSpec.from_file(str(Path(__file__).with_name("world.xml")))
     spec.modelname = robot.name
     if terrain.loose:
-        # What lies still sleeps until something touches it.
-        spec.option.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
-        spec.option.sleep_tolerance = 0.005
+        let_things_sleep(spec)
     else:
         # One robot is one island: looking for more costs a tenth of the step.
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
@@ -194,7 +197,13 @@ def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | 
     # The robot comes first, so that its coordinates lead the state whatever lies around.
     _add_robot(spec, robot, config)
     terrain.build(spec, replace(config, friction=friction), rng or np.random.default_rng(0))
-    return spec.compile()
+    return spec
+
+
+def let_things_sleep(spec: Any) -> None:
+    """What lies still sleeps until something touches it."""
+    spec.option.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
+    spec.option.sleep_tolerance = 0.005
 
 
 def stand_state(robot: Robot) -> Array:
@@ -204,10 +213,12 @@ def stand_state(robot: Robot) -> Array:
     return np.concatenate([[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0], robot.q_stand])
 
 
-def _inertia(body: Any, link: Link) -> None:
+def set_inertia(body: Any, link: Link) -> None:
+    """Give a body of an MjSpec its mass properties."""
     i = link.inertia
     body.mass = link.mass
     body.ipos = list(link.com)
+    body.iquat, body.inertia = [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
     body.fullinertia = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
     body.explicitinertial = True
 
@@ -217,9 +228,9 @@ def _shape(body: Any, **geom: Any) -> Any:
     return body.add_geom(contype=0, conaffinity=1, condim=4, **geom)
 
 
-def _loaded_base(robot: Robot, config: EpisodeConfig) -> Link:
+def loaded_base(base: Link, config: EpisodeConfig) -> Link:
     """The base with its payload and shifted centre of mass as one rigid link."""
-    links = [replace(robot.base, com=robot.base.com + np.array(config.com_shift))]
+    links = [replace(base, com=base.com + np.array(config.com_shift))]
     if config.payload_mass > 0.0:
         box = config.payload_mass * 0.12**2 / 6.0 * np.eye(3)  # a cube of 12 cm
         links.append(Link(config.payload_mass, np.array(config.payload_position), box))
@@ -231,22 +242,22 @@ def _add_robot(spec: Any, robot: Robot, config: EpisodeConfig) -> None:
     base = spec.worldbody.add_body(name=robot.base_link, pos=[0, 0, 0.4])
     base.sleep = mujoco.mjtSleepPolicy.mjSLEEP_NEVER
     base.add_freejoint(name="floating_base")
-    _inertia(base, _loaded_base(robot, config))
+    set_inertia(base, loaded_base(robot.base, config))
     box = {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": list(shapes.base / 2)}
     _shape(base, name=robot.base_link, **box, rgba=[0.75, 0.77, 0.8, 1])
     base.add_site(name="imu", pos=list(robot.imu_position), quat=list(robot.imu_quat_wxyz))
-    _contact_sensor(spec, "base_contact", robot.base_link, mujoco.mjtConDataField.mjCONDATA_FOUND)
+    contact_sensor(spec, "base_contact", robot.base_link, mujoco.mjtConDataField.mjCONDATA_FOUND)
     for i, leg in enumerate(robot.leg_names):
         parent = base
         for k, part in enumerate(("hip", "thigh", "calf")):
             body = parent.add_body(name=f"{leg}_{part}", pos=list(robot.offsets[i, k]))
-            _inertia(body, robot.links[i][k])
+            set_inertia(body, robot.links[i][k])
             _joint(spec, body, robot, config, 3 * i + k)
             _link_shape(body, robot, part, robot.offsets[i, k + 1])
             parent = body
         sphere = {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": [robot.foot_radius, 0, 0], "rgba": [0.1, 0.1, 0.1, 1]}
         _shape(parent, name=f"{leg}_foot", pos=list(robot.offsets[i, 3]), **sphere)
-        _contact_sensor(spec, f"{leg}_force", f"{leg}_foot", mujoco.mjtConDataField.mjCONDATA_FORCE)
+        contact_sensor(spec, f"{leg}_force", f"{leg}_foot", mujoco.mjtConDataField.mjCONDATA_FORCE)
 
 
 def _joint(spec: Any, body: Any, robot: Robot, config: EpisodeConfig, joint: int) -> None:
@@ -277,8 +288,8 @@ def _link_shape(body: Any, robot: Robot, part: str, tip: Array) -> None:
     _shape(body, **capsule, rgba=[0.3, 0.32, 0.35, 1])
 
 
-def _contact_sensor(spec: Any, name: str, geom: str, field: Any) -> None:
-    """Net contact force in the world frame on a geom, or just whether it touches anything."""
+def contact_sensor(spec: Any, name: str, of: str, field: Any, kind: Any = mujoco.mjtObj.mjOBJ_GEOM) -> None:
+    """Net contact force in the world frame on a geom or body, or just whether it touches anything."""
     # The 3 reduces the contacts to their net force, expressed in the world frame.
-    kind, of = mujoco.mjtSensor.mjSENS_CONTACT, mujoco.mjtObj.mjOBJ_GEOM
-    spec.add_sensor(name=name, type=kind, objtype=of, objname=geom, intprm=[1 << int(field), 3, 1])
+    sensor = mujoco.mjtSensor.mjSENS_CONTACT
+    spec.add_sensor(name=name, type=sensor, objtype=kind, objname=of, intprm=[1 << int(field), 3, 1])

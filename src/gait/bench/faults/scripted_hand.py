@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from gait.robot import Robot
 from gait.sim.airborne import Hand
-from gait.sim.episode import RawEpisode, Simulation
+from gait.sim.episode import RawEpisode, Simulation, episode_body
 from gait.sim.gaits import AIRBORNE
 from gait.sim.handled import HandledLegs
 from gait.sim.settings import EpisodeConfig
@@ -93,7 +94,8 @@ class ScriptedHand(Hand):
     """A hand that follows a script."""
 
     def __init__(self, simulation: Simulation, period: float, legs: ScriptedLegs, script: Sequence[Move]) -> None:
-        super().__init__(simulation.body, simulation.model, simulation.data, period, legs, simulation.rng)
+        body = episode_body(simulation.config)
+        super().__init__(body, simulation.model, simulation.data, period, legs, simulation.rng)
         self._script, self._scripted, self._roll = script, legs, 0.0
 
     def actions(self) -> Iterator[None]:
@@ -139,7 +141,7 @@ class ScriptedSimulation(Simulation):
     def __init__(self, config: EpisodeConfig, seed: int, script: Sequence[Move]) -> None:
         super().__init__(config, seed)
         settings: tuple[Any, ...] = (config.kp, config.kd, 1.0 / config.control_rate, self.rng)
-        legs = ScriptedLegs(self.robot, *settings)
+        legs = ScriptedLegs(cast(Robot, self.robot), *settings)
         hand = ScriptedHand(self, settings[2], legs, script)
         self.controller, self.physics, self._hand = legs, hand.step, hand.actions()
 

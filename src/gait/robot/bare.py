@@ -1,0 +1,31 @@
+"""Robots of which only names and the place of the IMU are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gait.arrays import Array
+
+
+@dataclass(frozen=True)
+class BareRobot:
+    """Enough of a robot to record its sensors in a Log, too little for an estimator: it has no kinematics."""
+
+    name: str
+    base_link: str
+    leg_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    imu_position: Array
+    """Lever arm of the IMU in the base frame (3,), m."""
+    imu_quat_wxyz: Array
+    """Axes of the IMU in the base frame (4,)."""
+
+    @property
+    def num_legs(self) -> int:
+        """How many legs, or feet, it has."""
+        return len(self.leg_names)
+
+    @property
+    def num_joints(self) -> int:
+        """How many joints it has."""
+        return len(self.joint_names)
