@@ -55,6 +55,7 @@ static double normal_force(gait_t *g, const gait_sample *sample, int leg, const 
     for (int i = 0; i < 3; i++) gravity_b[i] = config->settings.gravity * up_b[i];
     leg_torque(&config->robot, leg, g->input.q + begin, g->input.dq + begin, c->ddq + begin, gravity_b, tau_free);
     leg_ground_force(J, c->tau + begin, tau_free, force_b);
+    for (int i = 0; i < 3; i++) c->force_b[i] += force_b[i];
     return force_b[0] * up_b[0] + force_b[1] * up_b[1] + force_b[2] * up_b[2];
 }
 
@@ -67,7 +68,7 @@ static int take_leg(gait_t *g, const gait_sample *sample, int leg, const double 
     const double *q = g->input.q + robot->leg_start[leg], *dq = g->input.dq + robot->leg_start[leg];
     gait_contact_state *c = &g->contacts;
     gait_filter *f = &g->filter;
-    double foot_b[3], J[9], moving_b[3], rate_b[3], roll_b[3], low_b[3], lever_b[3], vel_i[3], vel_b[3];
+    double foot_b[3], J[9], moving_b[3], rate_b[3], roll_b[3], centre_b[3], lever_b[3], vel_i[3], vel_b[3];
     if (!g->input.ok[leg]) {
         c->contact[leg] = 0;
         c->fresh[leg] = 1;
@@ -79,9 +80,11 @@ static int take_leg(gait_t *g, const gait_sample *sample, int leg, const double 
     cross(rate_b, up_b, roll_b);
     for (int i = 0; i < 3; i++) {
         roll_b[i] *= s->foot_radius;
-        low_b[i] = foot_b[i] - s->foot_radius * up_b[i] - robot->p_bi[i];
+        /* The foot's centre rolls as fast as its lowest point, and is measured without the tilt: the lowest point would feed
+         * an error of the tilt back into it. */
+        centre_b[i] = foot_b[i] - robot->p_bi[i];
     }
-    rotate_back(robot->R_bi, low_b, c->foot_i[leg]);
+    rotate_back(robot->R_bi, centre_b, c->foot_i[leg]);
     rotate_back(robot->R_bi, roll_b, c->roll_i[leg]);
 
     if (g->contact_source == GAIT_FROM_FLAGS) {
@@ -92,18 +95,78 @@ static int take_leg(gait_t *g, const gait_sample *sample, int leg, const double 
         detect(c, s, leg, isfinite(force) ? force / robot->weight : 0.0, g->input.dt);
     }
 
-    /* Speed of the foot over the ground: base velocity plus leg motion less rolling. */
+    /* Velocity of the foot over the ground: base velocity plus leg motion less rolling. */
     cross(omega_b, robot->p_bi, lever_b);
     rotate_back(f->R, f->x[0], vel_i);
     rotate(robot->R_bi, vel_i, vel_b);
     double speed2 = 0.0;
     for (int i = 0; i < 3; i++) {
         const double v = moving_b[i] - roll_b[i] - lever_b[i] + vel_b[i];
+        c->slip_b[leg][i] = v;
         speed2 += v * v;
     }
     const int slips = c->contact[leg] && sqrt(speed2) > s->slip_speed;
     c->walk[leg] = s->contact_std * (slips ? s->slip_inflation : 1.0);
     return slips;
+}
+
+/* Where every foot in contact seems to slip, it may as well be the predicted velocity that is wrong: the foot that moves
+ * least counts as standing. */
+static void keep_a_foot(gait_t *g)
+{
+    gait_contact_state *c = &g->contacts;
+    int least = -1;
+    double least2 = INFINITY;
+    for (int leg = 0; leg < g->config->robot.legs; leg++) {
+        const double *v = c->slip_b[leg], speed2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+        if (!c->contact[leg] || speed2 >= least2) continue;
+        least = leg;
+        least2 = speed2;
+    }
+    if (least >= 0) c->walk[least] = g->config->contacts.contact_std;
+}
+
+/* Feet in contact that move over the ground are outliers one by one, if the others do not; together they are a reason to
+ * doubt the predicted velocity. Standard deviation of a foot's velocity by its joints, m/s, and gates: of a foot against
+ * the prediction in standard deviations, and in m/s. */
+static const double FOOT_STD = 0.1, FOOT_GATE = 5.0, FOOT_SPEED = 1.0;
+static uint32_t judge_feet(gait_t *g)
+{
+    const int legs = g->config->robot.legs;
+    gait_contact_state *c = &g->contacts;
+    double delta[3] = {0.0}, spread[3] = {0.0}, instant[3], predicted[3], R_wb[9];
+    int feet = 0;
+    uint32_t health = 0;
+    for (int i = 0; i < 3; i++) rotate(g->config->robot.R_bi, g->filter.R + 3 * i, R_wb + 3 * i);
+    velocity_variance(&g->filter, R_wb, predicted);
+    for (int leg = 0; leg < legs; leg++) {
+        double nis = 0.0, speed2 = 0.0;
+        g->monitor.leg_ratio[leg] = 0.0;
+        if (!c->contact[leg] || !g->filter.active[leg]) continue;
+        for (int i = 0; i < 3; i++) {
+            const double v = c->slip_b[leg][i];
+            nis += v * v / (predicted[i] + FOOT_STD * FOOT_STD) / 3.0;
+            speed2 += v * v;
+            delta[i] -= v;
+        }
+        g->monitor.leg_ratio[leg] = sqrt(nis) / FOOT_GATE;
+        if (nis > FOOT_GATE * FOOT_GATE && speed2 > FOOT_SPEED * FOOT_SPEED) {
+            c->contact[leg] = 0;
+            health |= GAIT_REJECTED;
+            for (int i = 0; i < 3; i++) delta[i] += c->slip_b[leg][i];
+            continue;
+        }
+        feet++;
+    }
+    if (feet == 0) return health;
+    for (int i = 0; i < 3; i++) delta[i] /= feet;
+    for (int leg = 0; leg < legs; leg++)
+        for (int i = 0; c->contact[leg] && g->filter.active[leg] && i < 3; i++) {
+            const double off = c->slip_b[leg][i] + delta[i];
+            spread[i] += off * off / feet;
+        }
+    for (int i = 0; i < 3; i++) instant[i] = FOOT_STD * FOOT_STD;
+    return health | monitor_consensus(g, delta, predicted, instant, spread, instant, g->input.dt);
 }
 
 /* One admitted sample: contacts, propagation, correction by the feet that stand. Returns bits of health. */
@@ -115,29 +178,31 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
     const double cov_i[9] = {variance, 0.0, 0.0, 0.0, variance, 0.0, 0.0, 0.0, variance};
     gait_contact_state *c = &g->contacts;
     gait_filter *f = &g->filter;
-    double rate[3], omega_b[3], up_b[3], tau[GAIT_MAX_JOINTS];
+    double rate[3], omega_b[3], up_b[3], accel_b[3], tau[GAIT_MAX_JOINTS];
+    uint8_t found[GAIT_MAX_LEGS];
     uint32_t health = c->measured ? 0 : GAIT_STARTING;
     int standing = 0;
-    for (int leg = 0; leg < robot->legs; leg++) {
-        /* Where there never was a joint target there is no tracking error: the last good torque stands. */
-        const int aimed = isfinite(g->input.no_target[leg]);
-        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
-            const double measured = sample->tau ? sample->tau[j] : NAN;
-            const double commanded = aimed ? pd_torque(robot, j, g->input.e[j], g->input.dq[j]) : NAN;
-            tau[j] = isfinite(measured) ? measured : commanded;
-        }
-    }
+    for (int j = 0; j < robot->joints; j++) tau[j] = NAN; /* the last good torque stands */
+    health |= torques_admit(g, sample, tau, found);
     for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
     rotate(robot->R_bi, rate, omega_b);
     rotate(robot->R_bi, f->R + 6, up_b);
+    memset(c->force_b, 0, sizeof c->force_b);
     for (int leg = 0; leg < robot->legs; leg++) {
         fetch_next(g);
         if (take_leg(g, sample, leg, omega_b, up_b, tau)) health |= GAIT_SLIP;
     }
+    if (health & GAIT_SLIP) keep_a_foot(g);
     fetch_next(g);
-    if (!filter_propagate(f, &config->settings, &config->settings.noise, c->walk, c->roll_i, g->input.gyro,
-                          g->input.accel, g->input.dt))
+    if (g->contact_source == GAIT_FROM_TORQUE) {
+        for (int i = 0; i < 3; i++) c->force_b[i] /= robot->weight;
+        rotate(robot->R_bi, g->input.accel, accel_b);
+        torques_watch(g, c->force_b, accel_b, g->input.dt);
+    }
+    const gait_noise noise = imu_noise(g, g->input.dt);
+    if (!filter_propagate(f, &config->settings, &noise, c->walk, c->roll_i, g->input.gyro, g->input.accel, g->input.dt))
         return health | GAIT_BAD_SAMPLE;
+    health |= judge_feet(g);
     for (int leg = 0; leg < robot->legs; leg++)
         if (f->active[leg] && !c->contact[leg]) filter_remove_foot(f, leg);
     fetch_next(g);

@@ -31,24 +31,70 @@ typedef struct gait_measurement {
     double bias, bias_variance; /* variance 0: none */
 } gait_measurement;
 
+/* What is known of a gyro or an accelerometer beside its last good value. */
+typedef struct gait_sensor {
+    double raw[3], before[3]; /* last value, good or not, and the one before */
+    double top[3], limit[3], window; /* largest magnitude of each axis lately, and where it is cut off; s of lately */
+    double level;             /* low-passed magnitude */
+    double jumps, noise;      /* mean square of the change from sample to sample; white noise of a sample */
+    double same, odd, cut;    /* s without change, of implausible magnitude, at the largest magnitude */
+    double blind, charge;     /* s without a good value; s before that for which bad ones were used */
+    double spike;             /* size of the spike in this sample */
+    uint8_t hits[3], spikes, samples, known;
+} gait_sensor;
+enum { GYRO, ACCEL };
+#define GAIT_IMU_CUT 0x80000000u /* within the checks: at the largest magnitude, but usable */
+
+/* What is known of each joint: its velocity by differences of angles, and how that compares with the reported one. */
+typedef struct gait_joint_state {
+    double slow_q[GAIT_MAX_JOINTS], slow_dq[GAIT_MAX_JOINTS]; /* low-passed */
+    double moves[GAIT_MAX_JOINTS], turns[GAIT_MAX_JOINTS], apart[GAIT_MAX_JOINTS]; /* mean squares: of q', dq, q' - dq */
+    double same[GAIT_MAX_JOINTS], doubt[GAIT_MAX_JOINTS]; /* s without change of the angle; s for which the two differ */
+    double speed2[GAIT_MAX_LEGS];    /* mean square of a leg's fastest joint */
+    uint8_t known[GAIT_MAX_LEGS];
+} gait_joint_state;
+
+/* Whether torques carry the robot: means over some steps. */
+typedef struct gait_torque_state {
+    double carried, expected; /* share of the weight by the torques, and by the accelerometer */
+    double apart, size;       /* mean squares: torque less that of the joint targets, the larger of the two */
+    double wrong;             /* s for which torques have not supported the weight */
+    uint8_t ignored, measured, compared;
+} gait_torque_state;
+
 /* The last good sample, and for how long its parts have not been good. */
 typedef struct gait_input {
     double gyro[3], accel[3];
     double q[GAIT_MAX_JOINTS], dq[GAIT_MAX_JOINTS], e[GAIT_MAX_JOINTS]; /* e = q_des - q */
     double raw_q[GAIT_MAX_JOINTS], raw_dq[GAIT_MAX_JOINTS];
     double unchanged[GAIT_MAX_LEGS], no_target[GAIT_MAX_LEGS]; /* s; infinite: never a target */
-    double t, dt, blind, gap; /* stamp, step, s without a good IMU, length of the gap */
+    double t, dt, gap;      /* stamp, step, length of the gap */
+    double period;          /* usual step, s */
+    double unseen;          /* part of this step that is longer than usual, s: samples were lost */
+    double late_from, late_t; /* first and last stamp of the samples that are being refused */
+    gait_sensor imu[2];
+    gait_joint_state joints;
+    gait_torque_state torque;
+    int32_t refused;        /* samples in a row */
     uint8_t ok[GAIT_MAX_LEGS], leg_known[GAIT_MAX_LEGS];
     uint8_t started, imu_known;
 } gait_input;
 enum { REFUSED, FIRST, GO_ON, AFTER_GAP }; /* verdicts of gait_admit */
+
+/* The predicted state in base axes. */
+typedef struct {
+    double velocity[3], variance[3], acceleration[3];
+    double bias_factor; /* on the variance of what legs tell of the gyro bias */
+    int upright;        /* on its back a robot does not stand on its feet */
+} prediction;
 
 /* What contact detection keeps. */
 typedef struct gait_contact_state {
     double waiting[GAIT_MAX_LEGS];          /* s on the other side of the threshold */
     double dq[GAIT_MAX_JOINTS], ddq[GAIT_MAX_JOINTS], tau[GAIT_MAX_JOINTS]; /* last, smoothed, smoothed */
     double walk[GAIT_MAX_LEGS];             /* random walk density of each foot */
-    double roll_i[GAIT_MAX_LEGS][3], foot_i[GAIT_MAX_LEGS][3]; /* contact points: velocity, position */
+    double roll_i[GAIT_MAX_LEGS][3], foot_i[GAIT_MAX_LEGS][3]; /* centres of the feet: velocity, position */
+    double slip_b[GAIT_MAX_LEGS][3], force_b[3]; /* predicted velocity of each foot over the ground; sum of forces */
     uint8_t contact[GAIT_MAX_LEGS], fresh[GAIT_MAX_LEGS];      /* fresh: no joint velocity before this one */
     uint8_t measured;
 } gait_contact_state;
@@ -58,13 +104,31 @@ typedef struct gait_leg_state {
     double tau[2][GAIT_MAX_JOINTS], q[2][GAIT_MAX_JOINTS], dq[2][GAIT_MAX_JOINTS]; /* the last sample, this one */
     double gyro[2][3], accel[2][3];
     double no_torque[GAIT_MAX_LEGS]; /* s */
+    double with_torque, without_torque; /* s */
     double last_dq[GAIT_MAX_JOINTS], ddq[GAIT_MAX_JOINTS], smooth_tau[GAIT_MAX_JOINTS];
     double rates_b[RATES][3]; /* newest first */
     double stepped;           /* stamp of the network's last step */
     double features[SHARED_FEATURES + LEG_FEATURES * GAIT_MAX_LEGS];
     float out[6 * GAIT_MAX_LEGS]; /* velocity and log-std of each leg */
-    uint8_t begun, seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS];
+    uint8_t begun, kinematic, seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS]; /* kinematic: without torques */
 } gait_leg_state;
+
+/* Consistency of measurements with the predicted state. */
+typedef struct gait_monitor {
+    double lasting[3];               /* part of the disagreement that lasts, base axes, m/s */
+    double lasting_rate;             /* the same of the angular rate about z, rad/s */
+    double duration;                 /* s for which the velocity has been disputed */
+    double distrust;                 /* s for which the IMU is not to be trusted after a reset */
+    double force_i[3];               /* low-passed specific force, IMU axes */
+    double tilted;                   /* s for which it has not been along the vertical */
+    double still;                    /* s for which nothing has moved */
+    double disputed;                 /* s for which the measurement has been an outlier */
+    double uninformed;               /* s without an informative measurement */
+    double ratio, leg_ratio[GAIT_MAX_LEGS]; /* test ratios */
+    double shown[3];                 /* s for which the flags that persist are still shown */
+    int32_t resets;
+    uint8_t lost;                    /* position and heading are not those of the start */
+} gait_monitor;
 
 /* In a batch: lines of the cache that the context whose turn is next will need. */
 enum { GAIT_FETCH_LINES = 512, GAIT_FETCH_AT_ONCE = 20 };
@@ -86,6 +150,7 @@ struct gait_t {
     gait_input input;
     gait_contact_state contacts;
     gait_leg_state legs;
+    gait_monitor monitor;
     double safe_R[9], safe_p[3];       /* pose to return to after divergence */
     double next_step;                  /* stamp of the network's next sample */
     double joints_t;                   /* stamp of the joints below */
@@ -111,6 +176,17 @@ static inline void fetch_next(const gait_t *g)
 static inline void fetch_range(const void *from, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64) GAIT_FETCH((const char *)from + i);
+}
+
+/* Of numbers that are none of them nan: compilers make one instruction of it, where fmax is a call. */
+static inline double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+    return a < b ? a : b;
 }
 
 /* lie.c */
@@ -149,6 +225,9 @@ void leg_torque(const gait_robot *robot, int leg, const double *q, const double 
 int leg_ground_force(const double J[9], const double *tau, const double *tau_free, double force_b[3]);
 double pd_torque(const gait_robot *robot, int joint, double e, double dq);
 
+/* estimator.c */
+gait_noise imu_noise(const gait_t *g, double dt);
+
 /* contacts.c */
 void contacts_reset(gait_t *g);
 uint32_t contacts_step(gait_t *g, const gait_sample *sample);
@@ -160,10 +239,33 @@ uint32_t legs_gather(gait_t *g, const gait_sample *sample);
 void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, const double gyro[3],
                    const double accel[3], const double *q, const double *dq, const double *tau, double dt);
 void legs_step(gait_t *g, double part, double moment);
-gait_measurement legs_fuse(gait_t *g);
+void velocity_variance(const gait_filter *f, const double A[9], double out[3]);
+prediction predicted_state(const gait_t *g);
+int legs_fuse(gait_t *g, gait_measurement *out, int still, uint32_t *health);
+const gait_leg_network *legs_network(gait_t *g, float **memory);
 
 /* admit.c */
 int gait_admit(gait_t *g, const gait_sample *sample, uint32_t *health);
+
+/* imu_checks.c */
+uint32_t imu_admit(gait_input *in, const gait_settings *s, const gait_sample *sample, int at_rest);
+
+/* joint_checks.c */
+uint32_t joints_admit(gait_t *g, const gait_sample *sample);
+int joints_rest(const gait_input *in, const gait_robot *robot);
+uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_t *found);
+void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt);
+
+/* monitor.c */
+void monitor_reset(gait_t *g);
+uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double predicted[3], const double instant[3],
+                           const double spread[3], const double claimed[3], double dt);
+void monitor_rate(gait_t *g, double difference, double variance, double dt);
+uint32_t monitor_gravity(gait_t *g);
+int monitor_still(gait_t *g, double dt);
+uint32_t monitor_end(gait_t *g, uint32_t health);
+void monitor_output(const gait_t *g, gait_state *state);
+int monitor_valid(const gait_t *g, const gait_state *state);
 
 float *gait_memory(gait_t *g);  /* of the network, and of the spare one behind it */
 float *gait_scratch(gait_t *g); /* of whichever runs */

@@ -10,7 +10,12 @@
 
 
 static const double JITTER = 0.2;        /* share of the network's period within which a sample is its sample */
-static const double LONGEST_GAP = 10.0;  /* s that are bridged as a whole */
+static const double LONGEST_GAP = 30.0;  /* s that are bridged as a whole */
+static const double REPEATS = 0.01;      /* s for which an IMU that is slower than the samples repeats its values */
+/* Noise of a sample, rad/s and m/s^2, that walking makes; more is noise of the IMU. */
+static const double USUAL_NOISE[2] = {0.03, 0.4};
+static const double CUT_SHARE = 0.5;     /* how much larger than where it was cut off a value may have been */
+static const double MOST_PREDICTED_STD = 0.5; /* m/s: a network with a larger standard deviation tells nothing */
 static const double SPARE_AFTER = 0.05, BACK_AFTER = 0.5; /* s until the spare network takes over, and gives back */
 
 static size_t context_bytes(void)
@@ -31,11 +36,17 @@ static size_t memory_floats(const gait_config *c, size_t *first)
 {
     *first = c->network ? gait_network_floats(c->network) : 0;
     if (c->leg_network) *first = gait_leg_network_floats(c->leg_network, c->robot.legs);
+    if (c->spare_leg_network) return *first + gait_leg_network_floats(c->spare_leg_network, c->robot.legs);
     return *first + (c->spare_network ? gait_network_floats(c->spare_network) : 0);
 }
 
 static size_t scratch_floats(const gait_config *c)
 {
+    if (c->spare_leg_network) {
+        const size_t one = gait_leg_network_scratch(c->leg_network, c->robot.legs);
+        const size_t other = gait_leg_network_scratch(c->spare_leg_network, c->robot.legs);
+        return one > other ? one : other;
+    }
     if (c->leg_network) return gait_leg_network_scratch(c->leg_network, c->robot.legs);
     return c->network ? gait_network_scratch(c->network) : 0; /* the spare one has the same architecture */
 }
@@ -72,8 +83,8 @@ static size_t attention_doubles(const gait_config *c)
 size_t gait_state_doubles(const gait_config *config)
 {
     const size_t legs = (size_t)config->robot.legs;
-    if (config->method == GAIT_CONTACTS) return GAIT_STATE_DOUBLES + legs;
-    return GAIT_STATE_DOUBLES + attention_doubles(config)
+    if (config->method == GAIT_CONTACTS) return GAIT_STATE_DOUBLES + 2 * legs;
+    return GAIT_STATE_DOUBLES + (config->method == GAIT_LEGS ? legs : 0) + attention_doubles(config)
         + (config->method == GAIT_LEGS && config->with_details ? 6 * legs : 0);
 }
 
@@ -145,6 +156,7 @@ static void begin(gait_t *g, int align)
     memset(g->predicted, 0, sizeof g->predicted);
     contacts_reset(g);
     legs_reset(g);
+    monitor_reset(g);
 }
 
 void gait_reset(gait_t *g, const double quat_wb_wxyz[4], const double vel_w[3], const double pos_w[3],
@@ -190,21 +202,35 @@ int gait_reset_gravity(gait_t *g, const double *accel)
     return 1;
 }
 
-/* Carry the filter over dt seconds for which no IMU sample is good: velocity held, covariance inflated by how the body may
- * have moved meanwhile. */
-static void bridge(gait_t *g, double dt, double accel)
+/* Variance that a motion of unknown size adds in the last `part` of `time` seconds for which it has been unknown, over
+ * size^2: it lasts, so its effect grows with the time and not with the number of steps. */
+static double unknown(double time, double part)
+{
+    return time * time - larger(time - part, 0.0) * larger(time - part, 0.0);
+}
+
+/* Carry the filter over dt seconds without a good accelerometer: velocity held, covariance inflated by how the body may
+ * have moved in the last `part` of `time` seconds, `rate` and `accel` at most; the gyro is used if it is given. */
+static void bridge(gait_t *g, const double *gyro, double time, double part, double dt, double rate, double accel)
 {
     const gait_settings *s = &g->config->settings;
     gait_filter *f = &g->filter;
-    double force[3];
-    /* An IMU that measures nothing but gravity, and densities whose variance over the step is (rate dt)^2. */
-    const gait_noise noise = {s->gap_rate * sqrt(dt), accel * sqrt(dt), s->noise.gyro_bias, s->noise.accel_bias, 0.0};
-    for (int i = 0; i < 3; i++) force[i] = f->b[1][i] - s->gravity * f->R[6 + i];
-    filter_propagate(f, s, &noise, g->contacts.walk, g->contacts.roll_i, f->b[0], force, dt);
+    gait_settings floating = *s; /* a velocity that is held does not lean with the orientation */
+    const int ld = GAIT_STRIDE(f->size);
+    const double variance = unknown(time, part), density = sqrt(variance / dt);
+    gait_noise noise = s->noise;
+    noise.gyro = gyro ? s->noise.gyro : rate * density;
+    noise.accel = accel * density;
+    noise.accel_share = 0.0;
+    floating.gravity = 0.0;
+    filter_propagate(f, &floating, &noise, g->contacts.walk, g->contacts.roll_i, gyro ? gyro : f->b[0], f->b[1], dt);
+    /* When within the time the velocity changed is not known either. */
+    for (int i = 0; i < 3; i++) f->P[(POS + i) * ld + POS + i] += 0.1 * accel * accel * variance * time * time;
 }
 
 /* The same, feet let go of, of which only the contact-aided filter has any. */
-static void bridge_without_feet(gait_t *g, double dt)
+static void bridge_without_feet(gait_t *g, const double *gyro, double time, double part, double dt, double rate,
+                                double accel)
 {
     for (int leg = 0; leg < g->config->robot.legs; leg++) {
         if (g->filter.active[leg]) filter_remove_foot(&g->filter, leg);
@@ -212,28 +238,82 @@ static void bridge_without_feet(gait_t *g, double dt)
         g->contacts.waiting[leg] = 0.0;
         g->contacts.fresh[leg] = 1;
     }
-    bridge(g, dt, g->config->settings.gap_accel);
+    bridge(g, gyro, time, part, dt, rate, accel);
 }
 
-/* Carry the filter over part of the step to this sample. A body hit so hard that the IMU saturated was accelerated by more
- * than its range. A sample that stands for longer than those of the network says less of what happened in between: the
- * error of a step goes with the square of its length, and its density with the power of 3/2. */
+/* A gap between samples; how long a clock that was set back stood still is not known. */
+static void bridge_gap(gait_t *g, uint32_t health)
+{
+    const gait_settings *s = &g->config->settings;
+    const double dt = smaller(g->input.dt, LONGEST_GAP), time = health & GAIT_CLOCK_BACK ? dt + s->max_gap : dt;
+    bridge_without_feet(g, NULL, time, time, dt, s->gap_rate, s->gap_accel);
+}
+
+/* Carry the filter over dt seconds without a good IMU, or without a good accelerometer. A body hit so hard that the IMU
+ * saturated was accelerated by more than its range; values of another unit did harm before they were found out. */
+static void bridge_blind(gait_t *g, double dt, uint32_t health)
+{
+    const gait_settings *s = &g->config->settings;
+    const gait_sensor *gyro = &g->input.imu[GYRO], *accel = &g->input.imu[ACCEL];
+    const int saturated = health & GAIT_IMU_SATURATED && health & GAIT_ACCEL;
+    const double late = larger(gyro->charge, accel->charge), time = larger(gyro->blind, accel->blind) + late;
+    double most_rate = s->gap_rate, most_accel = saturated ? s->max_accel : s->gap_accel;
+    if (gyro->charge > 0.0) most_rate = larger(most_rate, gyro->level);
+    if (late > 0.0) most_accel = larger(most_accel, fabs(s->gravity));
+    bridge_without_feet(g, gyro->blind > 0.0 ? NULL : g->input.gyro, time, dt + late, dt, most_rate, most_accel);
+}
+
+/* Variance over dt^2 that what a sensor did not measure adds: samples that were lost, repeated, cut off or a spike, the
+ * first two for a motion of `size`. */
+static double unmeasured(const gait_input *in, const gait_sensor *s, double size, double dt)
+{
+    if (in->unseen == 0.0 && s->same <= REPEATS && s->spike == 0.0 && s->cut == 0.0) return 0.0;
+    const double lost = in->unseen * in->unseen / (in->dt * dt), spike = s->spike * s->spike;
+    const double repeated = s->same > REPEATS ? unknown(s->same - REPEATS, dt) / (dt * dt) : 0.0;
+    const double top = s->cut > 0.0 ? larger(s->top[0], larger(s->top[1], s->top[2])) : 0.0;
+    return size * size * (lost + repeated) + spike + CUT_SHARE * CUT_SHARE * top * top * unknown(s->cut, dt) / (dt * dt);
+}
+
+/* Density of the IMU's noise over a step. A sample that stands for longer than those of the network says less of what
+ * happened in between: the error of a step goes with the square of its length, and its density with the power of 3/2.
+ * Noise from sample to sample that exceeds what steps of a robot make joins it. */
+gait_noise imu_noise(const gait_t *g, double dt)
+{
+    const gait_settings *s = &g->config->settings;
+    const gait_input *in = &g->input;
+    const gait_sensor *gyro = &in->imu[GYRO], *accel = &in->imu[ACCEL];
+    gait_noise noise = s->noise;
+    if (noise.accel_share > 0.0 && in->dt > (1.0 + JITTER) * g->config->period) {
+        const double slow = in->dt / g->config->period;
+        noise.accel_share *= slow * sqrt(slow);
+    }
+    const double rough_rate = larger(0.0, gyro->noise * gyro->noise - USUAL_NOISE[GYRO] * USUAL_NOISE[GYRO]) * in->dt;
+    const double rough_force = larger(0.0, accel->noise * accel->noise - USUAL_NOISE[ACCEL] * USUAL_NOISE[ACCEL]) * in->dt;
+    const double more_rate = rough_rate + unmeasured(in, gyro, s->gap_rate, dt) * dt;
+    const double more_force = rough_force + unmeasured(in, accel, s->gap_accel, dt) * dt;
+    if (more_rate > 0.0) noise.gyro = sqrt(noise.gyro * noise.gyro + more_rate);
+    if (more_force > 0.0) noise.accel = sqrt(noise.accel * noise.accel + more_force);
+    return noise;
+}
+
+/* Carry the filter over part of the step to this sample. */
 static void advance(gait_t *g, double dt, uint32_t health)
 {
     fetch_next(g);
-    const gait_config *c = g->config;
-    const gait_settings *s = &c->settings;
     const gait_input *in = &g->input;
-    if (in->blind > 0.0) {
-        bridge(g, dt, health & GAIT_IMU_SATURATED ? s->max_accel : s->gap_accel);
+    if (in->imu[GYRO].blind > 0.0 || in->imu[ACCEL].blind > 0.0) {
+        bridge_blind(g, dt, health);
         return;
     }
-    gait_noise noise = s->noise;
-    if (noise.accel_share > 0.0 && in->dt > (1.0 + JITTER) * c->period) {
-        const double slow = in->dt / c->period;
-        noise.accel_share *= slow * sqrt(slow);
-    }
-    filter_propagate(&g->filter, s, &noise, g->contacts.walk, g->contacts.roll_i, in->gyro, in->accel, dt);
+    const gait_noise noise = imu_noise(g, dt);
+    filter_propagate(&g->filter, &g->config->settings, &noise, g->contacts.walk, g->contacts.roll_i, in->gyro, in->accel,
+                     dt);
+}
+
+/* s for which the IMU has not been good as a whole. */
+static double blind(const gait_t *g)
+{
+    return larger(g->input.imu[GYRO].blind, g->input.imu[ACCEL].blind);
 }
 
 /* Inputs of the network from the admitted sample; those of the one before move back. Returns health bits. */
@@ -274,7 +354,8 @@ static void predict(gait_t *g, double part, double moment)
         features[i] = part == 1.0 ? g->now[i] : g->last[i] + (float)part * (g->now[i] - g->last[i]);
     memset(seen, 1, sizeof seen);
     if (c->hides_legs) {
-        seen[0] = seen[1] = g->input.blind == 0.0;
+        seen[0] = g->input.imu[GYRO].blind == 0.0;
+        seen[1] = g->input.imu[ACCEL].blind == 0.0;
         memcpy(seen + 2, g->input.ok, (size_t)c->robot.legs);
     }
     fetch_next(g);
@@ -282,18 +363,40 @@ static void predict(gait_t *g, double part, double moment)
     fetch_next(g);
 }
 
-/* What the network says as a measurement of base_link's velocity. */
-static gait_measurement measure(gait_t *g)
+/* The network's output as a measurement of base_link's velocity, held against the predicted state. Returns whether it
+ * tells anything. */
+static int measure(gait_t *g, gait_measurement *m, int still, uint32_t *health)
 {
     const double factor = g->config->settings.inflation;
-    gait_measurement m = {{0.0}, {0.0}, 0.0, 0.0};
-    if (g->config->method == GAIT_LEGS) return legs_fuse(g);
+    const prediction p = predicted_state(g);
+    double delta[3], instant[3], none[3] = {0.0};
+    int informative = 0;
+    m->bias = m->bias_variance = 0.0;
     for (int i = 0; i < 3; i++) {
-        const double std = factor * exp((double)g->predicted[3 + i]);
-        m.velocity[i] = (double)g->predicted[i];
-        m.variance[i] = std * std;
+        const double std = exp((double)g->predicted[3 + i]);
+        m->velocity[i] = (double)g->predicted[i];
+        m->variance[i] = factor * factor * std * std;
+        instant[i] = std * std;
+        delta[i] = m->velocity[i] - p.velocity[i];
+        informative = informative || std < MOST_PREDICTED_STD;
     }
-    return m;
+    if (informative && !still)
+        *health |= monitor_consensus(g, delta, p.variance, instant, none, m->variance, g->config->period);
+    return informative;
+}
+
+/* A robot at rest: no velocity, and what the gyro measures about the vertical is bias. */
+static const double REST_VELOCITY_STD = 0.03, REST_RATE_STD = 0.02;
+static void rest(const gait_t *g, gait_measurement *m)
+{
+    const double *axis_i = g->config->robot.R_bi + 6, *gyro = g->input.gyro, *bias = g->filter.b[0];
+    m->bias = 0.0;
+    for (int i = 0; i < 3; i++) {
+        m->velocity[i] = 0.0;
+        m->variance[i] = REST_VELOCITY_STD * REST_VELOCITY_STD;
+        m->bias += axis_i[i] * (gyro[i] - bias[i]);
+    }
+    m->bias_variance = REST_RATE_STD * REST_RATE_STD;
 }
 
 /* The measurement moved to the IMU and into its axes, into the filter. Returns health bits. */
@@ -301,8 +404,12 @@ static uint32_t correct(gait_t *g)
 {
     const gait_robot *robot = &g->config->robot;
     const double *R_bi = robot->R_bi;
-    const gait_measurement m = measure(g);
+    uint32_t health = 0;
+    gait_measurement m;
     gait_filter *f = &g->filter;
+    const int still = monitor_still(g, g->config->period);
+    if (!(g->config->method == GAIT_LEGS ? legs_fuse(g, &m, still, &health) : measure(g, &m, still, &health))) return health;
+    if (still) rest(g, &m);
     fetch_next(g);
     double rate[3], omega_b[3], lever_b[3], vel_i[3], cov_i[9];
     for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
@@ -316,9 +423,9 @@ static uint32_t correct(gait_t *g)
                 + R_bi[6 + i] * m.variance[2] * R_bi[6 + j];
     if (m.bias_variance > 0.0) filter_correct_gyro_bias(f, R_bi + 6, m.bias, m.bias_variance);
     fetch_next(g);
-    if (!filter_correct_velocity(f, vel_i, cov_i)) return GAIT_REJECTED;
+    if (!filter_correct_velocity(f, vel_i, cov_i)) return health | GAIT_REJECTED;
     g->measured = 1;
-    return 0;
+    return health;
 }
 
 /* Change to the network that was trained with a leg hidden while one is out of use, and back. */
@@ -368,10 +475,10 @@ static uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, 
     int standing = 0;
     health |= gather(g, sample);
     for (int leg = 0; leg < c->robot.legs; leg++) standing += in->ok[leg];
-    const int usable = in->imu_known && in->blind <= c->settings.hold && standing > 0;
+    const int usable = in->imu_known && blind(g) <= c->settings.hold && standing > 0;
     choose_network(g, standing == c->robot.legs);
     if (verdict == FIRST && g->align) {
-        if (in->blind > 0.0 || !align(g)) {
+        if (blind(g) > 0.0 || !align(g)) {
             in->started = 0; /* not a robot at rest: look again at the next sample */
             return health | GAIT_STARTING | GAIT_NO_MEASUREMENT;
         }
@@ -379,7 +486,7 @@ static uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, 
     }
     if (verdict == GO_ON && usable) return follow(g, health);
     if (verdict == GO_ON) advance(g, in->dt, health);
-    else if (verdict == AFTER_GAP) bridge(g, fmin(in->dt, LONGEST_GAP), c->settings.gap_accel);
+    else if (verdict == AFTER_GAP) bridge_gap(g, health);
     forget(g);
     g->next_step = in->t + c->period;
     if (!usable) return health | GAIT_NO_MEASUREMENT;
@@ -390,7 +497,7 @@ static uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, 
 /* The first sample of a method without a network: roll and pitch from gravity, if nothing else is known. */
 static uint32_t start(gait_t *g)
 {
-    if (g->align && (g->input.blind > 0.0 || !align(g))) {
+    if (g->align && (blind(g) > 0.0 || !align(g))) {
         g->input.started = 0; /* not a robot at rest: look again at the next sample */
         return GAIT_STARTING | GAIT_NO_MEASUREMENT;
     }
@@ -403,8 +510,12 @@ static uint32_t contact_step(gait_t *g, const gait_sample *sample, int verdict, 
 {
     gait_input *in = &g->input;
     if (verdict == FIRST) return health | start(g);
-    if (verdict == AFTER_GAP || in->blind > 0.0) {
-        bridge_without_feet(g, fmin(in->dt, LONGEST_GAP));
+    if (verdict == AFTER_GAP) {
+        bridge_gap(g, health);
+        return health | GAIT_NO_MEASUREMENT;
+    }
+    if (blind(g) > 0.0) {
+        bridge_blind(g, in->dt, health);
         return health | GAIT_NO_MEASUREMENT;
     }
     return health | contacts_step(g, sample);
@@ -415,27 +526,10 @@ static uint32_t external_step(gait_t *g, int verdict, uint32_t health, int *read
 {
     gait_input *in = &g->input;
     if (verdict == FIRST) health |= start(g);
-    else if (verdict == AFTER_GAP) bridge(g, fmin(in->dt, LONGEST_GAP), g->config->settings.gap_accel);
+    else if (verdict == AFTER_GAP) bridge_gap(g, health);
     else advance(g, in->dt, health);
     *ready = in->started && in->imu_known;
     return health;
-}
-
-/* See that the state is one; if it is not, return to the last good pose and start again. Returns whether it had to. */
-static int recover(gait_t *g)
-{
-    gait_filter *f = &g->filter;
-    if (filter_plausible(f)) {
-        keep_pose(g);
-        return 0;
-    }
-    memcpy(f->R, g->safe_R, sizeof f->R);
-    memset(f->x, 0, sizeof f->x);
-    memset(f->b, 0, sizeof f->b);
-    memcpy(f->x[1], g->safe_p, sizeof g->safe_p);
-    memset(g->contacts.contact, 0, sizeof g->contacts.contact);
-    filter_prior(f, g->config->settings.rest_std);
-    return 1;
 }
 
 static void write_details(gait_t *g, double *out)
@@ -443,12 +537,15 @@ static void write_details(gait_t *g, double *out)
     const gait_config *c = g->config;
     const size_t attention = attention_doubles(c);
     float *memory;
+    if (c->method == GAIT_CONTACTS || c->method == GAIT_LEGS)
+        for (int leg = 0; leg < c->robot.legs; leg++) *out++ = g->monitor.leg_ratio[leg];
     if (c->method == GAIT_CONTACTS)
         for (int leg = 0; leg < c->robot.legs; leg++) out[leg] = g->contacts.contact[leg];
     if (!c->with_details) return;
     if (c->method == GAIT_LEGS) {
+        const gait_leg_network *network = legs_network(g, &memory);
         if (attention)
-            gait_leg_network_attention(c->leg_network, c->robot.legs, gait_memory(g), gait_scratch(g), g->legs.seen, out);
+            gait_leg_network_attention(network, c->robot.legs, memory, gait_scratch(g), g->legs.seen, out);
         for (int i = 0; i < 6 * c->robot.legs; i++) out[attention + (size_t)i] = (double)g->legs.out[i];
     } else if (attention) {
         const gait_network *network = network_of(g, &memory);
@@ -460,11 +557,73 @@ static void write_state(gait_t *g, uint32_t health, gait_state *out)
 {
     const int networked = g->config->method == GAIT_VELOCITY || g->config->method == GAIT_LEGS;
     filter_output(&g->filter, &g->config->robot, g->input.gyro, out);
+    monitor_output(g, out);
     out->t = g->input.t;
     out->health = health;
     out->gap = g->input.gap;
     for (int i = 0; i < 6; i++) out->predicted[i] = networked ? (double)g->predicted[i] : NAN;
+    out->test_ratio = g->monitor.ratio;
+    out->resets = g->monitor.resets;
+    out->valid = monitor_valid(g, out);
     write_details(g, (double *)out + GAIT_STATE_DOUBLES);
+}
+
+/* Biases beyond these are not a sensor's; rad/s and m/s^2. */
+static const double MOST_BIAS[2] = {0.2, 1.5};
+static void limit_biases(gait_filter *f)
+{
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 3; i++) f->b[k][i] = larger(-MOST_BIAS[k], smaller(MOST_BIAS[k], f->b[k][i]));
+}
+
+/* Start again with heading, velocity and position lost; the pose stays. */
+static const double LOST_TILT = 0.3, LOST_HEADING = 2.0, LOST_VELOCITY = 2.0, LOST_POSITION = 10.0;
+static void lose_state(gait_t *g)
+{
+    gait_filter *f = &g->filter;
+    double std[15];
+    memset(f->x[0], 0, sizeof f->x[0]);
+    memset(f->b, 0, sizeof f->b);
+    memset(g->contacts.contact, 0, sizeof g->contacts.contact);
+    memcpy(std, g->config->settings.rest_std, sizeof std);
+    std[ROT] = std[ROT + 1] = LOST_TILT;
+    std[ROT + 2] = LOST_HEADING;
+    for (int i = 0; i < 3; i++) {
+        std[VEL + i] = LOST_VELOCITY;
+        std[POS + i] = LOST_POSITION;
+    }
+    filter_prior(f, std);
+    g->monitor.resets++;
+    g->monitor.lost = 1;
+}
+
+/* See that the state is one; if it is not, return to the last good pose. Returns whether it had to. */
+static int recover(gait_t *g)
+{
+    gait_filter *f = &g->filter;
+    if (filter_plausible(f)) {
+        limit_biases(f);
+        keep_pose(g);
+        return 0;
+    }
+    memcpy(f->R, g->safe_R, sizeof f->R);
+    memset(f->x, 0, sizeof f->x);
+    memcpy(f->x[1], g->safe_p, sizeof g->safe_p);
+    lose_state(g);
+    return 1;
+}
+
+/* Gravity has not been where the orientation has it for long: take roll and pitch from it. */
+static const double REALIGN_TIME = 0.5; /* s */
+static void lose_attitude(gait_t *g)
+{
+    const double *force = g->monitor.force_i;
+    double p_w[3];
+    memcpy(p_w, g->filter.x[1], sizeof p_w);
+    if (!filter_align(&g->filter, &g->config->robot, g->config->settings.rest_std, force, g->config->settings.gravity)) return;
+    memcpy(g->filter.x[1], p_w, sizeof p_w);
+    lose_state(g);
+    g->monitor.tilted = 0.0;
 }
 
 uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready)
@@ -474,6 +633,8 @@ uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready)
     *ready = 0;
     fetch_next(g);
     if (verdict == REFUSED) return health;
+    health |= monitor_gravity(g);
+    if (g->monitor.tilted > REALIGN_TIME) lose_attitude(g);
     if (g->config->method == GAIT_CONTACTS) return contact_step(g, sample, verdict, health);
     if (g->config->method == GAIT_EXTERNAL) return external_step(g, verdict, health, ready);
     return network_step(g, sample, verdict, health);
@@ -508,6 +669,7 @@ uint32_t gait_end(gait_t *g, uint32_t health, gait_state *state)
     fetch_next(g);
     if (recover(g)) health |= GAIT_DIVERGED;
     if (g->config->method != GAIT_CONTACTS && !g->measured) health |= GAIT_STARTING;
+    health = monitor_end(g, health);
     if (state) write_state(g, health, state);
     return health;
 }
@@ -573,6 +735,7 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
         plan_range(plan, g, l->gyro, offsetof(gait_leg_state, last_dq) - offsetof(gait_leg_state, gyro));
         plan_range(plan, g, l->rates_b, sizeof *l - offsetof(gait_leg_state, rates_b));
     }
+    plan_range(plan, g, &g->monitor, sizeof g->monitor);
     plan_range(plan, g, g->safe_R, offsetof(gait_t, joints) - offsetof(gait_t, safe_R));
     if (c->method == GAIT_VELOCITY) {
         plan_range(plan, g, g->last, features);
@@ -646,7 +809,8 @@ void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_
         if (dt > g->config->settings.max_gap) {
             health |= GAIT_TIME_GAP;
             scratch->input.gap = dt;
-            bridge_without_feet(scratch, fmin(dt, LONGEST_GAP));
+            scratch->input.dt = dt;
+            bridge_gap(scratch, 0);
         } else {
             advance(scratch, dt, 0);
         }

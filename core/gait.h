@@ -41,7 +41,7 @@ extern "C" {
 #define GAIT_MAX_STRIDE GAIT_STRIDE(GAIT_MAX_STATES)
 /* At most the bytes of a context without the memory of its networks, for memory that is reserved at compile time. */
 #define GAIT_CONTEXT_BYTES \
-    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 24 * GAIT_MAX_JOINTS + 40 * GAIT_MAX_LEGS + 160))
+    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 31 * GAIT_MAX_JOINTS + 48 * GAIT_MAX_LEGS + 220))
 
 /* Bits of health; 0 means that all is well. */
 enum {
@@ -54,10 +54,25 @@ enum {
     GAIT_DIVERGED = 64,       /* state or covariance left the plausible range */
     GAIT_BAD_TIME = 128,      /* stamp not finite or not later than the last */
     GAIT_BAD_IMU = 256,       /* gyro or accelerometer not finite */
-    GAIT_IMU_SATURATED = 512, /* gyro or accelerometer at the end of its range */
+    GAIT_IMU_SATURATED = 512, /* gyro or accelerometer at the end of its range, or cut off */
     GAIT_STALE_LEG = 1024,    /* with it, bit GAIT_FIRST_LEG + i: leg i is not used */
-    GAIT_FIRST_LEG = 16
+    GAIT_RESET = 2048,        /* the velocity was reset to the measurement */
+    GAIT_GYRO = 4096,         /* with bits of the IMU: the gyro is meant, and was not used */
+    GAIT_ACCEL = 8192,        /* the accelerometer is meant */
+    GAIT_IMU_STUCK = 16384,   /* values that do not change */
+    GAIT_IMU_UNITS = 32768,   /* values of another unit: accelerometer in g, gyro in degrees */
+    GAIT_FIRST_LEG = 16,      /* eight bits */
+    GAIT_DQ_DEAD = 1 << 24,   /* joint velocities are zero while angles move: differences of angles stand in */
+    GAIT_ENCODER_STUCK = 1 << 25, /* with GAIT_STALE_LEG: an angle does not change while the leg moves */
+    GAIT_BAD_TORQUE = 1 << 26, /* torques do not support the weight, and were not used */
+    GAIT_CLOCK_BACK = 1 << 27, /* the clock was set back */
+    GAIT_IMU_DISPUTED = 1 << 28, /* measurements agree with each other and not with the IMU */
+    GAIT_IMU_SPIKE = 1 << 29, /* a single value far from its neighbours, which was not used */
+    GAIT_IMU_AXES = 1 << 30   /* gravity is not where the orientation has it */
 };
+
+/* Bits of gait_state.valid: what a controller may use. */
+enum { GAIT_VALID_VELOCITY = 1, GAIT_VALID_ATTITUDE = 2, GAIT_VALID_POSITION = 4 };
 
 /* What measures: a network's velocity, one velocity a leg, feet on the ground, or the caller (gait_begin). */
 enum { GAIT_VELOCITY = 0, GAIT_LEGS = 1, GAIT_CONTACTS = 2, GAIT_EXTERNAL = 3 };
@@ -84,6 +99,7 @@ typedef struct gait_robot {
 typedef struct gait_noise {
     double gyro, accel, gyro_bias, accel_bias;
     double accel_share; /* joins accel for each m/s^2 of the body's acceleration */
+    double position, position_share; /* of the position, always and for each m/s: errors of the velocity that last */
 } gait_noise;
 
 typedef struct gait_settings {
@@ -128,6 +144,7 @@ typedef struct gait_config {
     const gait_network *network;       /* null: none */
     const gait_network *spare_network; /* takes over while a leg is out of use; null: none */
     const gait_leg_network *leg_network;
+    const gait_leg_network *spare_leg_network; /* takes over while there are no torques; null: none */
 } gait_config;
 
 /* One sample. A null pointer or a nan stands for what is not there. */
@@ -139,8 +156,9 @@ typedef struct gait_sample {
     const double *leg_ok;                    /* (legs): 0 where encoders are known to be broken */
 } gait_sample;
 
-/* The state of base_link after a sample. Behind it, in the same array of doubles, lie the details: the contact of each
- * leg, or, if asked for, the attention and velocity and log-std of each leg. */
+/* The state of base_link after a sample. Behind it, in the same array of doubles, lie the details: the test ratio of each
+ * leg, where the method has legs; the contact of each leg, or, if asked for, the attention and velocity and log-std of
+ * each leg. */
 typedef struct gait_state {
     double quat_wb_wxyz[4];
     double vel_w[3], pos_w[3], vel_b[3];
@@ -151,6 +169,9 @@ typedef struct gait_state {
     double health;                      /* bits */
     double gap;                         /* s */
     double predicted[6];                /* velocity and log-std of the network; nan without one */
+    double test_ratio;                  /* of the measurement: innovation over its gate, above 1 an outlier */
+    double resets;                      /* of the velocity or the whole state, since the start */
+    double valid;                       /* bits */
 } gait_state;
 #define GAIT_STATE_DOUBLES (sizeof(gait_state) / sizeof(double))
 

@@ -14,7 +14,7 @@ enum { NO_FEET = 15, FOUR_FEET = 27 };
 enum { MAX_ROWS = 3 * GAIT_MAX_LEGS > 6 ? 3 * GAIT_MAX_LEGS : 6 };
 
 /* No legged robot moves faster, and a filter with a larger standard deviation knows nothing. */
-static const double MAX_SPEED = 30.0, MAX_STD = 10.0;
+static const double MAX_SPEED = 12.0, MAX_STD = 100.0;
 
 void filter_init(gait_filter *f, int feet)
 {
@@ -86,13 +86,15 @@ static int in_state(const gait_filter *f, int m)
     return m < 2 || f->active[m - 2];
 }
 
-/* P += Ad Q Ad' dt. Isotropic noise makes the rotation drop out: skew(a) skew(b)' = (a.b) I - b a'. */
+/* P += Ad Q Ad' dt. What the position drifts by, the feet on the ground drift by as well. Isotropic noise makes the rotation drop out: skew(a) skew(b)' = (a.b) I - b a'. */
 GAIT_INLINE void add_process_noise(gait_filter *f, const gait_noise *noise, const double *walk, double acceleration2, double dt,
                               int size)
 {
     const int ld = GAIT_STRIDE(size), vectors = 2 + (size - FEET) / 3;
     const double gyro = noise->gyro * noise->gyro * dt;
     const double accel = (noise->accel * noise->accel + noise->accel_share * noise->accel_share * acceleration2) * dt;
+    const double *v = f->x[0], speed2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+    const double position = (noise->position * noise->position + noise->position_share * noise->position_share * speed2) * dt;
     double *P = f->P;
     for (int i = 0; i < 3; i++) {
         P[(ROT + i) * ld + ROT + i] += gyro;
@@ -115,7 +117,7 @@ GAIT_INLINE void add_process_noise(gait_filter *f, const gait_noise *noise, cons
         for (int n = 0; n < vectors; n++) {
             if (!in_state(f, n)) continue;
             const int column = row_of(n);
-            const double *y = f->x[n], dot = a[0] * y[0] + a[1] * y[1] + a[2] * y[2];
+            const double *y = f->x[n], dot = a[0] * y[0] + a[1] * y[1] + a[2] * y[2] + (m && n ? position : 0.0);
             for (int i = 0; i < 3; i++) {
                 double *p = P + (row + i) * ld + column;
                 for (int j = 0; j < 3; j++) p[j] -= y[i] * a[j];

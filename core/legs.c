@@ -9,8 +9,11 @@
 #include "core.h"
 
 static const double SMOOTHING = 0.004;    /* low-pass of joint accelerations and torques, s */
-static const double TORQUE_MARGIN = 3.0;  /* torques beyond so many times the limit were not measured */
 static const double NEVER = 1e9;          /* s */
+static const double TORQUES_AFTER = 0.5;     /* s of torques until the network that reads them takes over again */
+static const double UNINFORMATIVE = 3.0;  /* m/s: with a larger standard deviation a leg is not fused, */
+static const double SILENT = 0.18;        /* and with none for so long, s, on a body that does not fall, there is no */
+static const double FALLING = 7.0;        /* measurement; m/s^2 of specific force */
 /* Factors on the standard deviation of the gyro bias from the differences between legs: always, for each rad/s of
  * rotation and for each m/s^2 of acceleration; squares add up. Errors of joint zeros and link lengths do not average out,
  * and legs that are late differ the more the less even the motion. */
@@ -20,20 +23,47 @@ static const double BIAS_LEAST = 1e6;     /* variance of a rate, (rad/s)^2, beyo
 void legs_reset(gait_t *g)
 {
     memset(&g->legs, 0, sizeof g->legs);
+    g->legs.without_torque = NEVER; /* the first sample decides which network begins */
     for (int leg = 0; leg < g->config->robot.legs; leg++) g->legs.no_torque[leg] = NEVER;
+}
+
+/* The network in use and its memory. */
+const gait_leg_network *legs_network(gait_t *g, float **memory)
+{
+    const gait_config *c = g->config;
+    *memory = gait_memory(g);
+    if (!g->legs.kinematic) return c->leg_network;
+    *memory += gait_leg_network_floats(c->leg_network, c->robot.legs);
+    return c->spare_leg_network;
 }
 
 /* The network knows only samples that follow each other: where one is missing, its memory ends. */
 void legs_forget(gait_t *g)
 {
-    gait_leg_network_reset(g->config->leg_network, gait_memory(g));
+    float *memory;
+    const gait_leg_network *network = legs_network(g, &memory);
+    gait_leg_network_reset(network, memory);
     g->legs.begun = 0;
     memset(g->legs.seen, 0, sizeof g->legs.seen);
     memset(g->legs.before, 0, sizeof g->legs.before);
 }
 
-/* Keep the admitted sample; the one before moves back. A torque that was not measured is what the PD loop makes of the
- * tracking error; one that is missing for a moment stays as it was; then the leg is out of use. Returns health bits. */
+/* Change to the network that reads no torques while there are none, and back. */
+static void choose_leg_network(gait_t *g, int with_torque)
+{
+    gait_leg_state *s = &g->legs;
+    const double hold = g->config->settings.hold;
+    s->without_torque = with_torque ? 0.0 : s->without_torque + g->input.dt;
+    s->with_torque = with_torque ? s->with_torque + g->input.dt : 0.0;
+    if (!g->config->spare_leg_network) return;
+    if (s->kinematic ? s->with_torque > TORQUES_AFTER : s->without_torque > hold) {
+        s->kinematic = !s->kinematic;
+        legs_forget(g);
+    }
+}
+
+/* Keep the admitted sample; the one before moves back. A torque that is missing for a moment stays as it was; then the
+ * network without torques takes over, or the leg is out of use. Returns health bits. */
 uint32_t legs_gather(gait_t *g, const gait_sample *sample)
 {
     const gait_config *config = g->config;
@@ -41,7 +71,9 @@ uint32_t legs_gather(gait_t *g, const gait_sample *sample)
     gait_leg_state *s = &g->legs;
     gait_input *in = &g->input;
     const size_t joints = (size_t)robot->joints * sizeof(double);
+    uint8_t found[GAIT_MAX_LEGS];
     uint32_t health = 0;
+    int whole = 1;
     memcpy(s->gyro[0], s->gyro[1], sizeof s->gyro[0]);
     memcpy(s->accel[0], s->accel[1], sizeof s->accel[0]);
     memcpy(s->q[0], s->q[1], joints);
@@ -51,23 +83,18 @@ uint32_t legs_gather(gait_t *g, const gait_sample *sample)
     memcpy(s->accel[1], in->accel, sizeof in->accel);
     memcpy(s->q[1], in->q, joints);
     memcpy(s->dq[1], in->dq, joints);
-    for (int leg = 0; config->reads_targets && leg < robot->legs; leg++) {
-        int measured = 1, aimed = 1;
-        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
-            /* Written so that a nan is not measured either. */
-            measured = measured && sample->tau && fabs(sample->tau[j]) <= TORQUE_MARGIN * robot->torque_limit[j];
-            aimed = aimed && sample->q_des && fabs(sample->q_des[j]) < 100.0;
-        }
-        s->no_torque[leg] = measured || aimed ? 0.0 : s->no_torque[leg] + in->dt;
+    if (!config->reads_targets) return 0;
+    health |= torques_admit(g, sample, s->tau[1], found);
+    for (int leg = 0; leg < robot->legs; leg++) {
+        s->no_torque[leg] = found[leg] ? 0.0 : s->no_torque[leg] + in->dt;
+        whole = whole && (found[leg] || !in->ok[leg]);
+    }
+    choose_leg_network(g, whole);
+    for (int leg = 0; leg < robot->legs && !config->spare_leg_network; leg++)
         if (in->ok[leg] && s->no_torque[leg] > config->settings.hold) {
             in->ok[leg] = 0;
             health |= GAIT_STALE_LEG | GAIT_BAD_SAMPLE | 1u << (GAIT_FIRST_LEG + leg);
         }
-        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
-            if (measured) s->tau[1][j] = sample->tau[j];
-            else if (aimed && in->ok[leg]) s->tau[1][j] = pd_torque(robot, j, in->e[j], in->dq[j]);
-        }
-    }
     return health;
 }
 
@@ -143,12 +170,22 @@ static void mix(const double *last, const double *now, double part, int count, d
     for (int i = 0; i < count; i++) out[i] = part == 1.0 ? now[i] : last[i] + part * (now[i] - last[i]);
 }
 
+static void watch_torques(gait_t *g, double dt)
+{
+    const double *features = g->legs.features;
+    double force_b[3] = {0.0};
+    for (int leg = 0; leg < g->config->robot.legs; leg++)
+        for (int i = 0; i < 3; i++) force_b[i] += features[SHARED_FEATURES + LEG_FEATURES * leg + GROUND_FORCE + i];
+    torques_watch(g, force_b, features + 3, fmax(dt, 0.0));
+}
+
 /* One step of the network at a time between the last sample (part 0) and this one (part 1). */
 void legs_step(gait_t *g, double part, double moment)
 {
     const gait_robot *robot = &g->config->robot;
     gait_leg_state *s = &g->legs;
     double gyro[3], accel[3], q[GAIT_MAX_JOINTS], dq[GAIT_MAX_JOINTS], tau[GAIT_MAX_JOINTS];
+    float *memory;
     mix(s->gyro[0], s->gyro[1], part, 3, gyro);
     mix(s->accel[0], s->accel[1], part, 3, accel);
     mix(s->q[0], s->q[1], part, robot->joints, q);
@@ -165,24 +202,31 @@ void legs_step(gait_t *g, double part, double moment)
     }
     fetch_next(g);
     legs_features(robot, g->config->settings.joint_delay, s, gyro, accel, q, dq, tau, moment - s->stepped);
+    if (g->config->reads_targets) watch_torques(g, moment - s->stepped);
     fetch_next(g);
-    gait_leg_network_step(g->config->leg_network, robot->legs, gait_memory(g), gait_scratch(g), s->features, s->seen,
-                          s->before, s->out);
+    const gait_leg_network *network = legs_network(g, &memory);
+    gait_leg_network_step(network, robot->legs, memory, gait_scratch(g), s->features, s->seen, s->before, s->out);
     s->stepped = moment;
     memcpy(s->before, s->seen, sizeof s->before);
 }
 
-/* The predicted state in base axes. */
-typedef struct {
-    double velocity[3], variance[3], acceleration[3];
-    double bias_factor; /* on the variance of what legs tell of the gyro bias */
-} prediction;
+/* Variances of the velocity along the columns of A (3, 3). */
+void velocity_variance(const gait_filter *f, const double A[9], double out[3])
+{
+    const int ld = GAIT_STRIDE(f->size);
+    const double *P = f->P + VEL * ld + VEL;
+    for (int i = 0; i < 3; i++) {
+        const double x = A[i], y = A[3 + i], z = A[6 + i];
+        out[i] = x * x * P[0] + y * y * P[ld + 1] + z * z * P[2 * ld + 2]
+            + 2.0 * (x * y * P[1] + x * z * P[2] + y * z * P[ld + 2]);
+    }
+}
 
-static prediction predicted_state(const gait_t *g)
+/* The predicted state in base axes. */
+prediction predicted_state(const gait_t *g)
 {
     const gait_filter *f = &g->filter;
     const gait_robot *robot = &g->config->robot;
-    const int ld = GAIT_STRIDE(f->size);
     double rate[3], force[3], omega_b[3], R_wb[9], lever_b[3], turning[3];
     prediction p;
     for (int i = 0; i < 3; i++) {
@@ -194,13 +238,9 @@ static prediction predicted_state(const gait_t *g)
     for (int i = 0; i < 3; i++) rotate(robot->R_bi, f->R + 3 * i, R_wb + 3 * i);
     rotate_back(R_wb, f->x[0], p.velocity);
     cross(omega_b, robot->p_bi, lever_b);
-    for (int i = 0; i < 3; i++) {
-        p.velocity[i] -= lever_b[i];
-        p.variance[i] = 0.0;
-        for (int j = 0; j < 3; j++)
-            for (int k = 0; k < 3; k++)
-                p.variance[i] += R_wb[3 * j + i] * f->P[(VEL + j) * ld + VEL + k] * R_wb[3 * k + i];
-    }
+    for (int i = 0; i < 3; i++) p.velocity[i] -= lever_b[i];
+    velocity_variance(f, R_wb, p.variance);
+    p.upright = R_wb[8] > 0.0;
     cross(omega_b, p.velocity, turning);
     for (int i = 0; i < 3; i++) p.acceleration[i] += R_wb[6 + i] * g->config->settings.gravity - turning[i];
     const double *w = omega_b, *a = p.acceleration;
@@ -211,6 +251,7 @@ static prediction predicted_state(const gait_t *g)
 
 typedef struct {
     double foot_b[3], velocity[3], variance[3];
+    int used; /* informative */
 } leg_measurement;
 
 /* Measurement of a leg: the estimated gyro bias b taken off, which shows in the leg whose foot is at p as -b x p; and its
@@ -222,7 +263,7 @@ static leg_measurement measure_leg(const gait_t *g, int leg, const double bias_b
     const double *own = g->legs.features + SHARED_FEATURES + LEG_FEATURES * leg;
     const float *out = g->legs.out + 6 * leg;
     const double late = set->joint_delay_std / set->leg_instant;
-    leg_measurement m;
+    leg_measurement m = {.used = 0};
     double shift[3];
     for (int i = 0; i < 3; i++)
         m.foot_b[i] = robot->offsets[leg][0][i] + robot->offsets[leg][1][i] + robot->leg_length * own[FOOT_POSITION + i];
@@ -231,25 +272,26 @@ static leg_measurement measure_leg(const gait_t *g, int leg, const double bias_b
         const double std = set->leg_inflation * exp((double)out[3 + i]), stale = late * own[FOOT_ACCEL + i];
         m.velocity[i] = (double)out[i] + shift[i];
         m.variance[i] = std * std + stale * stale;
+        m.used = m.used || std < UNINFORMATIVE;
     }
     return m;
 }
 
 /* Gyro bias about z beyond the estimate, from the differences between legs: a bias that is off by e moves what a leg at p
  * measures by e (p_y, -p_x). What legs have in common goes to the velocity; what they differ by is left for this. */
-static void measure_bias(const gait_leg_state *s, const leg_measurement *m, int legs, const double information[3],
+static void measure_bias(const leg_measurement *m, int legs, const double information[3],
                          const double mean[3], double factor, gait_measurement *out)
 {
     double x = 0.0, y = 0.0, known = 0.0, told = 0.0;
     for (int leg = 0; leg < legs; leg++) {
-        if (!s->seen[leg]) continue;
+        if (!m[leg].used) continue;
         x += m[leg].foot_b[1] / m[leg].variance[0];
         y -= m[leg].foot_b[0] / m[leg].variance[1];
     }
     x /= information[0];
     y /= information[1];
     for (int leg = 0; leg < legs; leg++) {
-        if (!s->seen[leg]) continue;
+        if (!m[leg].used) continue;
         const double along = m[leg].foot_b[1] - x, across = -m[leg].foot_b[0] - y;
         const double weight_x = 1.0 / m[leg].variance[0], weight_y = 1.0 / m[leg].variance[1];
         known += weight_x * along * along + weight_y * across * across;
@@ -262,42 +304,96 @@ static void measure_bias(const gait_leg_state *s, const leg_measurement *m, int 
     out->bias_variance = informative ? factor / known : 0.0;
 }
 
-/* One measurement from all legs that are seen, of which there is at least one. A leg whose innovation lies outside the gate
- * has its variance inflated by the square of the distance, so that one leg that is certain and wrong cannot move the state. */
-gait_measurement legs_fuse(gait_t *g)
+/* The legs that are fused, as one source. */
+typedef struct {
+    double information[3], mean[3];
+    int legs;
+} consensus;
+
+static void add_leg(consensus *all, const leg_measurement *m)
+{
+    all->legs++;
+    for (int i = 0; i < 3; i++) {
+        all->information[i] += 1.0 / m->variance[i];
+        all->mean[i] += m->velocity[i] / m->variance[i];
+    }
+}
+
+/* Hold the legs together against the predicted state. */
+static uint32_t judge(gait_t *g, const leg_measurement *m, const prediction *p)
+{
+    const gait_settings *set = &g->config->settings;
+    consensus all = {{0.0}, {0.0}, 0};
+    double delta[3], instant[3], spread[3] = {0.0}, claimed[3];
+    for (int leg = 0; leg < g->config->robot.legs; leg++)
+        if (m[leg].used) add_leg(&all, &m[leg]);
+    for (int i = 0; i < 3; i++) {
+        const double mean = all.mean[i] / all.information[i];
+        for (int leg = 0; leg < g->config->robot.legs; leg++) {
+            const double off = m[leg].used ? m[leg].velocity[i] - mean : 0.0;
+            if (m[leg].used) spread[i] += off * off / m[leg].variance[i] / all.information[i];
+        }
+        claimed[i] = 1.0 / all.information[i];
+        instant[i] = set->leg_instant * set->leg_instant * claimed[i];
+        delta[i] = mean + set->joint_delay * p->acceleration[i] - p->velocity[i];
+    }
+    return monitor_consensus(g, delta, p->variance, instant, spread, claimed, g->config->period);
+}
+
+/* Inflate the variance of a leg whose innovation lies outside the gate by the square of the distance, so that one leg
+ * that is certain and wrong cannot move the state. Returns its test ratio. */
+static double gate_leg(leg_measurement *m, const prediction *p, const gait_settings *set)
+{
+    const double gate = set->leg_gate * set->leg_gate, instant2 = set->leg_instant * set->leg_instant;
+    double nis = 0.0;
+    for (int i = 0; i < 3; i++) {
+        const double innovation = m->velocity[i] + set->joint_delay * p->acceleration[i] - p->velocity[i];
+        nis += innovation * innovation / (p->variance[i] + instant2 * m->variance[i]);
+    }
+    nis /= 3.0;
+    const double inflation = nis > gate ? nis / gate : 1.0;
+    for (int i = 0; i < 3; i++) m->variance[i] *= inflation;
+    return sqrt(nis / gate);
+}
+
+/* One measurement from all legs that are seen and informative. Returns whether there is any; health bits are added. */
+int legs_fuse(gait_t *g, gait_measurement *out, int still, uint32_t *health)
 {
     const gait_robot *robot = &g->config->robot;
     const gait_settings *set = &g->config->settings;
     const prediction p = predicted_state(g);
-    const double gate = set->leg_gate * set->leg_gate, instant2 = set->leg_instant * set->leg_instant;
     leg_measurement m[GAIT_MAX_LEGS];
-    double information[3] = {0.0}, mean[3] = {0.0}, bias_b[3];
-    gait_measurement out;
+    consensus all = {{0.0}, {0.0}, 0};
+    double bias_b[3];
     rotate(robot->R_bi, g->filter.b[0], bias_b);
     for (int leg = 0; leg < robot->legs; leg++) {
-        if (!g->legs.seen[leg]) continue;
+        m[leg].used = 0;
+        g->monitor.leg_ratio[leg] = 0.0;
+        if (!g->legs.seen[leg] || !p.upright) continue;
         m[leg] = measure_leg(g, leg, bias_b);
-        double nis = 0.0;
-        for (int i = 0; i < 3; i++) {
-            const double innovation = m[leg].velocity[i] + set->joint_delay * p.acceleration[i] - p.velocity[i];
-            nis += innovation * innovation / (p.variance[i] + instant2 * m[leg].variance[i]);
-        }
-        nis /= 3.0;
-        const double inflation = nis > gate ? nis / gate : 1.0;
-        for (int i = 0; i < 3; i++) {
-            m[leg].variance[i] *= inflation;
-            information[i] += 1.0 / m[leg].variance[i];
-            mean[i] += m[leg].velocity[i] / m[leg].variance[i];
-        }
+        all.legs += m[leg].used;
+    }
+    if (all.legs) g->monitor.uninformed = 0.0;
+    else if (g->input.imu[ACCEL].level > FALLING) g->monitor.uninformed += g->config->period;
+    if (g->monitor.uninformed > SILENT) *health |= GAIT_NO_MEASUREMENT;
+    if (all.legs == 0) return 0;
+    if (!still) *health |= judge(g, m, &p);
+    all.legs = 0;
+    for (int leg = 0; leg < robot->legs; leg++) {
+        if (!m[leg].used) continue;
+        g->monitor.leg_ratio[leg] = gate_leg(&m[leg], &p, set);
+        add_leg(&all, &m[leg]);
     }
     for (int i = 0; i < 3; i++) {
-        mean[i] /= information[i];
-        g->predicted[i] = (float)mean[i];
-        g->predicted[3 + i] = (float)(-0.5 * log(information[i]));
+        all.mean[i] /= all.information[i];
+        g->predicted[i] = (float)all.mean[i];
+        g->predicted[3 + i] = (float)(-0.5 * log(all.information[i]));
         /* On a body that accelerates, a velocity that is late by d is short of d a. */
-        out.velocity[i] = mean[i] + set->joint_delay * p.acceleration[i];
-        out.variance[i] = 1.0 / information[i];
+        out->velocity[i] = all.mean[i] + set->joint_delay * p.acceleration[i];
+        out->variance[i] = 1.0 / all.information[i];
     }
-    measure_bias(&g->legs, m, robot->legs, information, mean, p.bias_factor, &out);
-    return out;
+    measure_bias(m, robot->legs, all.information, all.mean, p.bias_factor, out);
+    if (out->bias_variance > 0.0)
+        monitor_rate(g, out->bias, set->leg_instant * set->leg_instant * out->bias_variance, g->config->period);
+    return 1;
 }

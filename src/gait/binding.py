@@ -52,7 +52,10 @@ class CRobot(Structure):
 class CNoise(Structure):
     """`gait_noise`."""
 
-    _fields_ = tuple((name, c_double) for name in ("gyro", "accel", "gyro_bias", "accel_bias", "accel_share"))
+    _fields_ = tuple(
+        (name, c_double)
+        for name in ("gyro", "accel", "gyro_bias", "accel_bias", "accel_share", "position", "position_share")
+    )
 
 
 class CSettings(Structure):
@@ -98,6 +101,7 @@ class CConfig(Structure):
         ("network", c_void_p),
         ("spare_network", c_void_p),
         ("leg_network", c_void_p),
+        ("spare_leg_network", c_void_p),
     )
 
 
@@ -117,6 +121,9 @@ class CState(Structure):
         ("health", c_double),
         ("gap", c_double),
         ("predicted", c_double * 6),
+        ("test_ratio", c_double),
+        ("resets", c_double),
+        ("valid", c_double),
     )
 
 

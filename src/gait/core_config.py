@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from gait import lie
@@ -53,8 +55,8 @@ def deviations(prior: Prior) -> list[float]:
 def core_settings(noise: ProcessNoise, prior: Prior, options: Options, limits: Limits) -> CSettings:
     """The filter's parameters as the core takes them."""
     s, o = CSettings(), options
-    for name in ("gyro", "accel", "gyro_bias", "accel_bias", "accel_share"):
-        setattr(s.noise, name, getattr(noise, name))
+    for one in fields(noise):
+        setattr(s.noise, one.name, getattr(noise, one.name))
     for name in (
         "gravity", "max_gap", "gap_accel", "gap_rate", "inflation", "leg_inflation", "joint_delay", "joint_delay_std",
         "exact_mean", "exact_phi",

@@ -57,6 +57,7 @@ class Engine:
         *,
         model: Model | None = None,
         dead_leg: Model | None = None,
+        no_torque: Model | None = None,
         contacts: ContactAided | None = None,
         noise: ProcessNoise | None = None,
         prior: Prior | None = None,
@@ -71,6 +72,7 @@ class Engine:
             robot: whose sensors.
             model: the network.
             dead_leg: network of the same kind that takes over while a leg is out of use.
+            no_torque: of `gait-legs`, network that takes over while there are neither torques nor targets.
             contacts: of the contact-aided filter.
             noise: of the IMU; by default that of `contacts`, or what suits the model.
             prior: of a state that is given; by default that of `contacts`.
@@ -91,10 +93,10 @@ class Engine:
         self.networks: list[PackedStruct] = []
         """Packed weights that the configuration points to."""
         if model is not None:
-            self._take_network(model, dead_leg, attention)
+            self._take_network(model, dead_leg, no_torque, attention)
         elif contacts is not None:
             c.method, c.contacts = CONTACTS, _contact_settings(contacts, robot)
-            self.shape = Shape(contacts=robot.num_legs)
+            self.shape = Shape(contacts=robot.num_legs, tested=robot.num_legs)
         noise = noise or (LEGS_NOISE if self.by_leg else ProcessNoise())
         c.robot = core_robot(robot, limits, options.gravity)
         c.settings = core_settings(noise, prior or Prior(), options, limits)
@@ -102,7 +104,7 @@ class Engine:
         self.bytes, self.row_doubles = library.gait_bytes(at), library.gait_row_doubles(at)
         self.state_doubles, self.cov_size = library.gait_state_doubles(at), library.gait_cov_size(at)
 
-    def _take_network(self, model: Model, dead_leg: Model | None, attention: bool) -> None:
+    def _take_network(self, model: Model, dead_leg: Model | None, no_torque: Model | None, attention: bool) -> None:
         robot, c = self.robot, self.config
         if dead_leg is not None and dead_leg.architecture != model.architecture:
             raise GaitError("the network for a dead leg has another architecture: train both with the same settings")
@@ -112,10 +114,13 @@ class Engine:
         c.reads_targets, c.hides_legs = a.targets, a.kind == "gait"
         self.reads = (("tau", "q_des") if self.by_leg else ("q_des",)) if a.targets else ()
         if isinstance(a, LegsArchitecture):
-            self.networks = [pack_legs(model)]
+            spare = [] if no_torque is None else [no_torque.for_robot(robot)]
+            self.networks = [pack_legs(one) for one in (model, *spare)]
             c.leg_network = ctypes.addressof(self.networks[0])
+            if spare:
+                c.spare_leg_network, self.reads = ctypes.addressof(self.networks[1]), ()
             looks = a.legs if a.attention_width else 0
-            self.shape = Shape(looks, looks, a.legs) if attention else Shape()
+            self.shape = Shape(looks, looks, a.legs, tested=a.legs) if attention else Shape(tested=a.legs)
             return
         self.networks = [pack(one) for one in (model, dead_leg) if one is not None]
         c.network = ctypes.addressof(self.networks[0])
@@ -127,7 +132,7 @@ class Engine:
     def digest(self) -> bytes:
         """A context belongs to engines with the same one: same robot, parameters and weights."""
         copy = CConfig.from_buffer_copy(self.config)
-        copy.network = copy.spare_network = copy.leg_network = None
+        copy.network = copy.spare_network = copy.leg_network = copy.spare_leg_network = None
         digest = hashlib.sha256(bytes(copy))
         for network in self.networks:
             for name, array in sorted(network.arrays.items()):
@@ -219,5 +224,7 @@ def engines_of(
     if isinstance(method, str) and is_python(method):
         return Engine(robot, **settings), None, method
     model, less, dead_leg, name = models_of(method, robot)
+    if isinstance(model.architecture, LegsArchitecture):
+        return Engine(robot, model=model, no_torque=less, **settings), None, name
     full = Engine(robot, model=model, dead_leg=dead_leg, **settings)
     return full, None if less is None else Engine(robot, model=less, **settings), name

@@ -18,7 +18,7 @@ class Health(IntFlag):
     NO_MEASUREMENT = 8
     """Nothing but the IMU moved the state: no foot on the ground, or no network output."""
     REJECTED = 16
-    """A measurement was too unlikely and was not used, or was used with less weight."""
+    """A measurement was an outlier: it was not used, or with an inflated variance."""
     SLIP = 32
     """A foot in contact moves."""
     DIVERGED = 64
@@ -31,10 +31,35 @@ class Health(IntFlag):
     """Gyro or accelerometer were at the end of their range or beyond: treated like BAD_IMU."""
     STALE_LEG = 1024
     """Encoders of a leg were not finite, out of range, stuck or flagged: the leg was not used."""
+    RESET = 2048
+    """The velocity was reset to the measurement; shown for half a second."""
+    GYRO = 4096
+    """With bits of the IMU: the gyro is meant."""
+    ACCEL = 8192
+    """With bits of the IMU: the accelerometer is meant."""
+    IMU_STUCK = 16384
+    """Gyro or accelerometer do not change, and were not used."""
+    IMU_UNITS = 32768
+    """Gyro or accelerometer have values of another unit, and were not used."""
+    DQ_DEAD = 1 << 24
+    """Joint velocities of a leg are zero while its angles move: differences of the angles stand in."""
+    ENCODER_STUCK = 1 << 25
+    """With STALE_LEG: an angle does not change while the leg moves, or contradicts the joint's velocity."""
+    BAD_TORQUE = 1 << 26
+    """Torques do not support the robot's weight, and were not used."""
+    CLOCK_BACK = 1 << 27
+    """The clock was set back; shown for half a second."""
+    IMU_DISPUTED = 1 << 28
+    """Measurements agree with each other and not with the IMU: the variance of the prediction grows."""
+    IMU_SPIKE = 1 << 29
+    """A single value of gyro or accelerometer was far from its neighbours, and was not used."""
+    IMU_AXES = 1 << 30
+    """Gravity is not where the orientation has it: the IMU's axes, or the orientation at the start, are wrong."""
 
 
-FIRST_LEG = 16
-"""Bit of the first leg: with STALE_LEG, bit FIRST_LEG + i says that leg i is concerned."""
+FIRST_LEG, MOST_LEGS = 16, 8
+"""Bits of the legs: with STALE_LEG or DQ_DEAD, bit FIRST_LEG + i says that leg i is concerned."""
+_LEG_BITS = ((1 << MOST_LEGS) - 1) << FIRST_LEG
 _WORDS = {
     Health.STARTING: "starting",
     Health.NO_MEASUREMENT: "no measurement",
@@ -42,9 +67,19 @@ _WORDS = {
     Health.SLIP: "foot slips",
     Health.DIVERGED: "diverged",
     Health.BAD_TIME: "stamp not later than the last",
-    Health.BAD_IMU: "imu not finite",
-    Health.IMU_SATURATED: "imu saturated",
+    Health.BAD_TORQUE: "torques do not support the robot's weight: ignored",
+    Health.IMU_DISPUTED: "imu and legs disagree",
+    Health.RESET: "velocity reset",
+    Health.IMU_AXES: "gravity is not along the vertical: check the axes of the imu",
 }
+_IMU_WORDS = {
+    Health.BAD_IMU: "not finite",
+    Health.IMU_SATURATED: "saturated",
+    Health.IMU_STUCK: "stuck",
+    Health.IMU_SPIKE: "spike",
+}
+_SENSORS = {Health.GYRO: "gyro", Health.ACCEL: "accelerometer"}
+_UNITS = {Health.GYRO: "gyro in deg/s?", Health.ACCEL: "accelerometer in g?"}
 
 
 class HealthReport:
@@ -66,16 +101,29 @@ class HealthReport:
     @property
     def flags(self) -> Health:
         """The bits by name, without those that say which leg."""
-        return Health(self.bits & ((1 << FIRST_LEG) - 1))
+        return Health(self.bits & ~_LEG_BITS)
 
     @property
     def words(self) -> list[str]:
         """What is wrong, each in a few words."""
         words = [word for flag, word in _WORDS.items() if self.bits & flag]
-        if self.bits & Health.TIME_GAP:
+        sensor = _SENSORS.get(self.flags & (Health.GYRO | Health.ACCEL), "imu")
+        words += [f"{sensor} {word}" for flag, word in _IMU_WORDS.items() if self.bits & flag]
+        if self.bits & Health.IMU_UNITS:
+            words += [word for flag, word in _UNITS.items() if self.bits & flag]
+        if self.bits & Health.CLOCK_BACK:
+            words.append(f"clock set back {self._gap:.2g} s" if self._gap else "clock set back")
+        elif self.bits & Health.TIME_GAP:
             words.append(f"gap {self._gap:.2f} s")
-        words += [f"leg {leg} stale" for i, leg in enumerate(self._legs) if self.bits >> (FIRST_LEG + i) & 1]
-        return words
+        return [*words, *self._leg_words()]
+
+    def _leg_words(self) -> list[str]:
+        named = [leg for i, leg in enumerate(self._legs) if self.bits >> (FIRST_LEG + i) & 1]
+        if self.bits & Health.DQ_DEAD and not self.bits & Health.STALE_LEG:
+            return [f"leg {leg}: dq is zero while q moves" for leg in named]
+        if self.bits & Health.ENCODER_STUCK:
+            return [f"leg {leg} stale: encoder stuck" for leg in named]
+        return [f"leg {leg} stale" for leg in named]
 
     def __str__(self) -> str:
         return ", ".join(self.words) or "ok"

@@ -58,6 +58,10 @@ class ProcessNoise:
     """What joins `accel` while the body accelerates, for each m/s^2 of it, 1/sqrt(Hz); variances add up. An IMU that is
     turned, scaled, late or held for a sample errs the more the harder it is pushed. An estimator takes it for samples
     at its network's rate, and more for slower ones."""
+    position: float = 0.005
+    """Random walk of the position, m/sqrt(s): errors of the velocity last for longer than a filter can know."""
+    position_share: float = 0.02
+    """What joins `position` for each m/s of speed: link lengths, joint zeros and foot radii err in proportion."""
 
     def __post_init__(self) -> None:
         """See that they are densities."""
@@ -65,8 +69,8 @@ class ProcessNoise:
 
     @property
     def densities(self) -> Array:
-        """All of them in the order above (5,), as the filter's kernels take them."""
-        return np.array([self.gyro, self.accel, self.gyro_bias, self.accel_bias, self.accel_share])
+        """All of them in the order above (7,), as the filter's kernels take them."""
+        return np.array([getattr(self, one.name) for one in fields(self)])
 
 
 LEG_INSTANT = 1.0 / 7.0

@@ -24,11 +24,23 @@ class Shape(NamedTuple):
     """Velocity and log-std of each leg (legs, 6)."""
     contacts: int = 0
     """Contact of each leg (contacts,)."""
+    tested: int = 0
+    """Test ratio of each leg (tested,)."""
+
+    @property
+    def ratios(self) -> slice:
+        """Where the test ratios of the legs lie."""
+        return slice(STATE_DOUBLES, STATE_DOUBLES + self.tested)
+
+    @property
+    def feet(self) -> slice:
+        """Where the contacts lie."""
+        return slice(self.ratios.stop, self.ratios.stop + self.contacts)
 
     @property
     def attention(self) -> slice:
         """Where the attention lies."""
-        return slice(STATE_DOUBLES, STATE_DOUBLES + self.history * self.tokens)
+        return slice(self.ratios.stop, self.ratios.stop + self.history * self.tokens)
 
     @property
     def leg_outputs(self) -> slice:
@@ -138,8 +150,24 @@ class StateRows:
     @property
     def contact(self) -> BoolArray | None:
         """Which feet a model-based method took to be on the ground (L,)."""
-        feet = self._layout.shape.contacts
-        return self._part(slice(STATE_DOUBLES, STATE_DOUBLES + feet)) > 0.5 if feet else None
+        shape = self._layout.shape
+        return self._part(shape.feet) > 0.5 if shape.contacts else None
+
+    @property
+    def leg_test_ratio(self) -> Array | None:
+        """Innovation of each leg over its gate (L,): above 1 an outlier, 0 if it was not used; None without legs."""
+        shape = self._layout.shape
+        return self._part(shape.ratios) if shape.tested else None
+
+
+class Valid(NamedTuple):
+    """What a controller may use. Limits: 0.3 m/s, 0.15 rad of roll and pitch, 5 m, all standard deviations."""
+
+    velocity: bool
+    attitude: bool
+    """Roll and pitch."""
+    position: bool
+    """Position and heading since the start; False for good once they were lost."""
 
 
 class State(StateRows):
@@ -169,6 +197,22 @@ class State(StateRows):
         flags, gap = self._row[STATE["health"].start], self._row[STATE["gap"].start]
         return HealthReport(int(flags), self._layout.leg_names, float(gap))
 
+    @property
+    def test_ratio(self) -> float:
+        """Innovation of the measurement over its standard deviation; above 4 for long the IMU counts as disputed."""
+        return float(self._row[STATE["test_ratio"].start])
+
+    @property
+    def resets(self) -> int:
+        """How often velocity or state were reset since the start."""
+        return int(self._row[STATE["resets"].start])
+
+    @property
+    def valid(self) -> Valid:
+        """Whether velocity, attitude and position are good enough to control with."""
+        bits = int(self._row[STATE["valid"].start])
+        return Valid(bool(bits & 1), bool(bits & 2), bool(bits & 4))
+
     def __repr__(self) -> str:
         x, y, z = self.vel_b
         return f"State(t={self.t:.3f} s, vel_b=[{x:.3f}, {y:.3f}, {z:.3f}] m/s, {self.health})"
@@ -191,6 +235,22 @@ class StateArrays(StateRows):
     def health(self) -> AnyArray:
         """Bits of `gait.health.Health` (N,); 0 where all is well."""
         return self._row[:, STATE["health"].start].astype(np.uint32)
+
+    @property
+    def test_ratio(self) -> Array:
+        """Innovation of the measurement over its standard deviation (N,)."""
+        return self._row[:, STATE["test_ratio"].start]
+
+    @property
+    def resets(self) -> AnyArray:
+        """Resets of velocity or state since the start (N,)."""
+        return self._row[:, STATE["resets"].start].astype(np.int64)
+
+    @property
+    def valid(self) -> BoolArray:
+        """Whether velocity, attitude and position may be used (N, 3)."""
+        bits = self._row[:, STATE["valid"].start].astype(np.uint8)
+        return (bits[:, None] & np.array([1, 2, 4], dtype=np.uint8)) > 0
 
     def trajectory(self, t: Array, source: str) -> Trajectory:
         """As the Trajectory of a Log with these stamps."""

@@ -27,6 +27,37 @@ class CMeasurement(Structure):
     _fields_ = (("velocity", _VECTOR), ("variance", _VECTOR), ("bias", c_double), ("bias_variance", c_double))
 
 
+class CSensor(Structure):
+    """`gait_sensor`."""
+
+    _fields_ = (
+        *((name, _VECTOR) for name in ("raw", "before", "top", "limit")),
+        *((name, c_double) for name in ("window", "level", "jumps", "noise", "same", "odd", "cut")),
+        *((name, c_double) for name in ("blind", "charge", "spike")),
+        ("hits", c_uint8 * 3),
+        *((name, c_uint8) for name in ("spikes", "samples", "known")),
+    )
+
+
+class CJointState(Structure):
+    """`gait_joint_state`."""
+
+    _fields_ = (
+        *((name, _JOINTS) for name in ("slow_q", "slow_dq", "moves", "turns", "apart", "same", "doubt")),
+        ("speed2", _LEGS),
+        ("known", _FLAGS),
+    )
+
+
+class CTorqueState(Structure):
+    """`gait_torque_state`."""
+
+    _fields_ = (
+        *((name, c_double) for name in ("carried", "expected", "apart", "size", "wrong")),
+        *((name, c_uint8) for name in ("ignored", "measured", "compared")),
+    )
+
+
 class CInput(Structure):
     """`gait_input`."""
 
@@ -36,7 +67,11 @@ class CInput(Structure):
         *((name, _JOINTS) for name in ("q", "dq", "e", "raw_q", "raw_dq")),
         ("unchanged", _LEGS),
         ("no_target", _LEGS),
-        *((name, c_double) for name in ("t", "dt", "blind", "gap")),
+        *((name, c_double) for name in ("t", "dt", "gap", "period", "unseen", "late_from", "late_t")),
+        ("imu", CSensor * 2),
+        ("joints", CJointState),
+        ("torque", CTorqueState),
+        ("refused", c_int32),
         ("ok", _FLAGS),
         ("leg_known", _FLAGS),
         ("started", c_uint8),
@@ -53,6 +88,8 @@ class CContactState(Structure):
         ("walk", _LEGS),
         ("roll_i", _VECTOR * MAX_LEGS),
         ("foot_i", _VECTOR * MAX_LEGS),
+        ("slip_b", _VECTOR * MAX_LEGS),
+        ("force_b", _VECTOR),
         ("contact", _FLAGS),
         ("fresh", _FLAGS),
         ("measured", c_uint8),
@@ -67,14 +104,32 @@ class CLegState(Structure):
         ("gyro", _PAIR),
         ("accel", _PAIR),
         ("no_torque", _LEGS),
+        ("with_torque", c_double),
+        ("without_torque", c_double),
         *((name, _JOINTS) for name in ("last_dq", "ddq", "smooth_tau")),
         ("rates_b", _VECTOR * RATES),
         ("stepped", c_double),
         ("features", c_double * FEATURES),
         ("out", c_float * (6 * MAX_LEGS)),
         ("begun", c_uint8),
+        ("kinematic", c_uint8),
         ("seen", _FLAGS),
         ("before", _FLAGS),
+    )
+
+
+class CMonitor(Structure):
+    """`gait_monitor`."""
+
+    _fields_ = (
+        ("lasting", _VECTOR),
+        *((name, c_double) for name in ("lasting_rate", "duration", "distrust")),
+        ("force_i", _VECTOR),
+        *((name, c_double) for name in ("tilted", "still", "disputed", "uninformed", "ratio")),
+        ("leg_ratio", _LEGS),
+        ("shown", _VECTOR),
+        ("resets", c_int32),
+        ("lost", c_uint8),
     )
 
 
@@ -94,6 +149,7 @@ class CContext(Structure):
         ("input", CInput),
         ("contacts", CContactState),
         ("legs", CLegState),
+        ("monitor", CMonitor),
         ("safe_R", c_double * 9),
         ("safe_p", _VECTOR),
         ("next_step", c_double),
@@ -120,7 +176,7 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "leg_torque": (None, (_P, c_int, _P, _P, _P, _P, _P)),
     "leg_ground_force": (c_int, (_P, _P, _P, _P)),
     "pd_torque": (c_double, (_P, c_int, c_double, c_double)),
-    "legs_fuse": (CMeasurement, (_P,)),
+    "legs_fuse": (c_int, (_P, _P, c_int, _P)),
     "contacts_step": (c_uint32, (_P, _P)),
     "gait_network_floats": (c_size_t, (_P,)),
     "gait_network_reset": (None, (_P, _P)),

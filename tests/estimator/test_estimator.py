@@ -56,7 +56,8 @@ def test_a_loop_of_updates_gives_the_bits_of_run(log: Log, method: str) -> None:
 @pytest.mark.parametrize("targets", [True, False])
 def test_streaming_equals_the_torch_model_over_the_whole_sequence(log: Log, kind: str, targets: bool) -> None:
     model = random_model(kind, targets=targets)
-    _, details = Estimator.load("go1", model).run_with_details(log)
+    # Random weights contradict the IMU: with their own variance they would turn the robot upside down.
+    _, details = Estimator.load("go1", model, options=Options(inflation=100.0)).run_with_details(log)
     velocity, std = details.predicted
     ((expected, log_std),) = predict(network_of(model), [model.features(log)])
     np.testing.assert_allclose(velocity, expected, atol=1e-5)
@@ -94,10 +95,10 @@ def test_joints_are_found_by_name(log: Log) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"gyro1": np.nan}, "imu not finite"),
-        ({"accel2": np.inf}, "imu not finite"),
-        ({"gyro0": 50.0}, "imu saturated"),
-        ({"accel": 1e9}, "imu saturated"),
+        ({"gyro1": np.nan}, "gyro not finite"),
+        ({"accel2": np.inf}, "accelerometer not finite"),
+        ({"gyro0": 50.0}, "gyro saturated"),
+        ({"accel": 1e9}, "accelerometer saturated"),
         ({"q4": np.nan}, "leg FL stale"),
         ({"dq0": -np.inf}, "leg FR stale"),
         ({"q8": 40.0}, "leg RR stale"),
@@ -122,7 +123,7 @@ def test_a_broken_sensor_is_left_out_and_named(log: Log, method: str, values: di
     for k, state in enumerate(states):
         assert np.isfinite(state.vel_w).all() and np.isfinite(state.cov).all(), k
         assert (words in str(state.health)) == (500 <= k < 505), (k, str(state.health))
-    if "imu" in words:
+    if "leg" not in words:
         # Blind, the filter is less sure.
         assert states[502].vel_b_std.min() > states[499].vel_b_std.min()
     # A moment later all is as if nothing had been.
@@ -172,8 +173,9 @@ def test_stamps_may_repeat_go_back_pause_and_begin_anew(log: Log) -> None:
         state = estimator.update(row)
     assert state.health.ok and np.linalg.norm(state.vel_b - log.vel_b[699]) < 0.1
     state = estimator.update(rows[700]._replace(t=-1000.0))
-    assert "gap" in str(state.health) and state.t == -1000.0
-    state = estimator.update(rows[701]._replace(t=-999.998))
+    assert "clock set back" in str(state.health) and state.t == -1000.0
+    for k in range(700, 960):  # which is shown for half a second
+        state = estimator.update(rows[k]._replace(t=-999.998 + 0.002 * (k - 700)))
     assert state.health.ok
     assert np.isfinite(estimator.update(rows[702]._replace(t=1e9)).cov).all()
 
@@ -291,7 +293,7 @@ def test_limits_can_be_set(log: Log) -> None:
     estimator.start_as(log, "truth")
     for row in log.slice(0.0, 0.02).rows():
         state = estimator.update(row)
-    assert "imu saturated" in str(state.health) and state.health.flags & Health.IMU_SATURATED
+    assert "accelerometer saturated" in str(state.health) and state.health.flags & Health.IMU_SATURATED
 
 
 def test_mistakes_are_told_in_a_sentence(log: Log, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`gait-legs` in the estimator: the network of the core says what torch says, and its legs are weighed as written."""
 
+import ctypes
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from gait.nets.build import build, network_of, weights_of
 from gait.nets.features import FOOT_ACCEL, PER_LEG, POSITION, SHARED
 from gait.nets.legs import LegsNet
 from gait.parameters import LEGS_NOISE, Options, Prior, ProcessNoise
+from gait.reference.disagreement import Consensus, ConsistencyMonitor
 from gait.reference.filter import ReferenceFilter, imu_state, prior_std
 from gait.reference.network import NumpyLegs
 from gait.train.validate import predict
@@ -157,7 +159,7 @@ def fused(
     own = features[:, SHARED:].reshape(len(log), -1, PER_LEG)[:, used]
     hips = (robot.offsets[:, 0] + robot.offsets[:, 1])[used]
     feet = hips + length * own[..., POSITION : POSITION + 3]
-    d, rows = options.joint_delay, []
+    d, rows, monitor = options.joint_delay, [], ConsistencyMonitor(ekf, R_bi)
     for k in range(1, len(log)):
         ekf.propagate(log.gyro[k], log.accel[k], log.t[k] - log.t[k - 1])
         bias = R_bi @ ekf.gyro_bias
@@ -168,6 +170,9 @@ def fused(
         z = said[k, used, :3].astype(np.float64) + np.cross(bias, feet[k])
         r = np.exp(2.0 * said[k, used, 3:].astype(np.float64)) * options.leg_inflation**2
         r += (7.0 * options.joint_delay_std * own[k, :, FOOT_ACCEL : FOOT_ACCEL + 3]) ** 2
+        s, mean = (1.0 / r).sum(0), (z / r).sum(0) / (1.0 / r).sum(0)
+        spread = ((z - mean) ** 2 / r).sum(0) / s
+        monitor.consensus(Consensus(mean + d * a - v, 1.0 / s / 49.0, spread, 1.0 / s), pv, 0.002)
         far = np.mean((z + d * a - v) ** 2 / (pv + r / 49.0), axis=1) / options.leg_guard**2
         r = r * np.maximum(far, 1.0)[:, None]
         s = (1.0 / r).sum(0)
@@ -180,7 +185,9 @@ def fused(
         information = (A.T * weight) @ A
         off = np.linalg.solve(information, (A.T * weight) @ np.concatenate([z[:, 0], z[:, 1]]))[2]
         uneven = 1.5**2 + 3.0**2 * (w @ w) + 0.3**2 * (a @ a)
-        ekf.correct_gyro_bias(R_bi[2], off, uneven * np.linalg.inv(information)[2, 2])
+        variance = uneven * np.linalg.inv(information)[2, 2]
+        monitor.rate(off, variance / 49.0, 0.002)
+        ekf.correct_gyro_bias(R_bi[2], off, variance)
         ekf.correct_velocity(R_bi.T @ (mean + d * a + np.cross(w, arm)), R_bi.T @ np.diag(1.0 / s) @ R_bi)
         w, base = R_bi @ (log.gyro[k] - ekf.gyro_bias), ekf.R @ R_bi.T
         rows.append([base.T @ ekf.v - np.cross(w, arm), mean, -0.5 * np.log(s)])
@@ -357,10 +364,11 @@ def test_a_model_reads_its_features_from_a_log(log: Log) -> None:
     )
     assert np.array_equal(model.features(shuffled), features)
     ((velocity, _),) = predict(network_of(model), [features])
-    # Without what the fusion adds to the network: gate, inflation by foot acceleration, gyro bias.
+    # Without what the fusion adds to the network: gate, inflation by foot acceleration, gyro bias, which is known until
+    # random weights have disagreed with the gyro for long.
     options, known = Options(leg_guard=1e6, joint_delay_std=0.0), Prior(gyro_bias=1e-9)
     plain = Estimator.load("go1", model, options=options, prior=known, noise=ProcessNoise(gyro_bias=0.0))
-    np.testing.assert_allclose(plain.run_with_details(log)[1].predicted[0][1:], velocity[1:], atol=1e-5)
+    np.testing.assert_allclose(plain.run_with_details(log)[1].predicted[0][1:60], velocity[1:60], atol=1e-5)
     assert not np.allclose(details.predicted[0], velocity, atol=1e-3)
     with pytest.raises(GaitError, match="runs only on go1"):
         gait.nets.load_model("gait-0").for_robot(Robot.load("go1"))  # type: ignore[attr-defined]
@@ -388,7 +396,9 @@ def fused_at_rest(
     fill(g.legs.features, features)
     fill(g.legs.out, said.ravel())
     g.legs.seen[:legs] = [1] * legs
-    return inner().legs_fuse(at(g))
+    m, health = CMeasurement(), ctypes.c_uint32()
+    assert inner().legs_fuse(at(g), at(m), 0, ctypes.addressof(health))
+    return m
 
 
 LAX = 1e9

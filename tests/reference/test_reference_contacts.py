@@ -89,9 +89,9 @@ def test_a_walk_of_formulas_is_followed(walk: Log) -> None:
     estimator, velocity, _ = run(walk, ContactAided(), "contact")
     assert rmse(velocity, walk) < 1e-3
     assert sorted(estimator.ekf.feet) == np.flatnonzero(walk.contact[-1]).tolist()
-    for leg, d in estimator.ekf.feet.items():  # the lowest point of a sphere
+    for leg, d in estimator.ekf.feet.items():  # the centre of a sphere
         centre = walk.pos_w[-1] + rotation_from_quat(walk.quat_wb_wxyz[-1]) @ estimator.robot.feet(walk.q[-1])[leg]
-        np.testing.assert_allclose(d, centre - [0.0, 0.0, estimator.robot.foot_radius], atol=2e-3)
+        np.testing.assert_allclose(d, centre, atol=2e-3)
     _, fixed, _ = run(walk, ContactAided(rolling=False), "contact")
     assert rmse(fixed, walk) > 0.02  # rolling feet matter
     _, velocity, contact = run(walk, ContactAided(), "tau")

@@ -20,8 +20,11 @@ from gait.reference.leg_velocity import (
     VELOCITY,
     LegFeatures,
     LegGeometry,
+    VelocityMeasurement,
     fuse_legs,
+    gate_legs,
     leg_variances,
+    measure_legs,
     predicted_motion,
     yaw_bias,
 )
@@ -103,12 +106,21 @@ def test_predicted_motion_is_the_derivative_of_a_step() -> None:
     rng = np.random.default_rng(2)
     ekf, gyro, accel = random_filter(rng, Options()), rng.normal(size=3), rng.normal(size=3) * 5
     R_bi, p_bi, dt = so3_exp(rng.normal(size=3)), np.zeros(3), 1e-6
-    _, before, var, change = predicted_motion(ekf, gyro, accel, R_bi, p_bi)
+    _, before, var, change, _ = predicted_motion(ekf, gyro, accel, R_bi, p_bi)
     R_wb = ekf.R @ R_bi.T
     np.testing.assert_allclose(var, np.diag(R_wb.T @ ekf.P[3:6, 3:6] @ R_wb))
     ekf.propagate(gyro, accel, dt)
     after = predicted_motion(ekf, gyro, accel, R_bi, p_bi)[1]
     np.testing.assert_allclose((after - before) / dt, change, atol=1e-4)
+
+
+def fused(
+    ekf: ReferenceFilter, imu: np.ndarray, features: np.ndarray, out: np.ndarray, ok: np.ndarray, geometry: LegGeometry
+) -> VelocityMeasurement:
+    """From angular rate and specific force (2, 3), velocity and log-std of each leg (2, L, 3)."""
+    motion = predicted_motion(ekf, *imu, geometry.R_bi, geometry.p_bi)
+    legs, _ = gate_legs(measure_legs(ekf, features, *out, ok, geometry), motion, ekf.options)
+    return fuse_legs(legs, motion, ekf.options)
 
 
 @pytest.mark.parametrize("legs", LEG_COUNTS)
@@ -118,11 +130,11 @@ def test_fusion_is_least_squares_over_all_legs(legs: int) -> None:
     options = Options(leg_guard=1e6)
     ekf, geometry = random_filter(rng, options), LegGeometry(robot)
     features = rng.normal(size=SHARED + PER_LEG * legs)
-    velocity, log_std = rng.normal(size=(legs, 3)), rng.normal(size=(legs, 3))
+    velocity, log_std = rng.normal(size=(legs, 3)), rng.uniform(-3.0, 0.5, size=(legs, 3))
     gyro, accel = rng.normal(size=(2, 3))
     ok = np.ones(legs, dtype=bool)
     ok[-1] = legs == 2
-    m = fuse_legs(ekf, gyro, accel, features, velocity, log_std, ok, geometry)
+    m = fused(ekf, np.array([gyro, accel]), features, np.array([velocity, log_std]), ok, geometry)
     feet, bias = geometry.feet_b(features)[ok], geometry.R_bi @ ekf.gyro_bias
     foot_accel = features[SHARED:].reshape(legs, PER_LEG)[ok][:, FOOT_ACCELERATION]
     r = leg_variances(log_std[ok], foot_accel, options)
@@ -132,7 +144,7 @@ def test_fusion_is_least_squares_over_all_legs(legs: int) -> None:
     A[:, 0, 2], A[:, 1, 2] = feet[:, 1], -feet[:, 0]
     weight = 1.0 / np.sqrt(r[:, :2]).ravel()
     A, b = A.reshape(-1, 3) * weight[:, None], z[:, :2].ravel() * weight
-    w_b, _, _, a_b = predicted_motion(ekf, gyro, accel, geometry.R_bi, geometry.p_bi)
+    w_b, _, _, a_b, _ = predicted_motion(ekf, gyro, accel, geometry.R_bi, geometry.p_bi)
     assert m.gyro_bias_z == pytest.approx(np.linalg.lstsq(A, b, rcond=None)[0][2])
     spread = 1.5**2 + 3.0**2 * w_b @ w_b + 0.3**2 * a_b @ a_b
     assert m.gyro_bias_z_var == pytest.approx(spread * np.linalg.inv(A.T @ A)[2, 2])
@@ -159,15 +171,24 @@ def test_variance_of_a_leg_grows_with_its_nis() -> None:
     ekf, geometry = random_filter(rng, options), LegGeometry(robot)
     features, gyro, accel = rng.normal(size=SHARED + PER_LEG * 4) * 0.1, rng.normal(size=3), rng.normal(size=3)
     features[SHARED:].reshape(4, PER_LEG)[:, FOOT_ACCELERATION] = 0.0
-    _, v_b, var_b, _ = predicted_motion(ekf, gyro, accel, geometry.R_bi, geometry.p_bi)
+    _, v_b, var_b, _, _ = predicted_motion(ekf, gyro, accel, geometry.R_bi, geometry.p_bi)
     agrees = v_b - np.cross(geometry.R_bi @ ekf.gyro_bias, geometry.feet_b(features))
     log_std, one = np.full((4, 3), np.log(0.1)), np.eye(4, dtype=bool)
     r = (options.leg_inflation * 0.1) ** 2
     # Three standard deviations off on every axis: NIS 9 against a gate of 4.
     off = agrees + 3.0 * np.sqrt(var_b + LEG_INSTANT**2 * r)
     for velocity, factor in ((agrees, 1.0), (off, 9.0 / 4.0)):
-        m = fuse_legs(ekf, gyro, accel, features, velocity, log_std, one[1], geometry)
+        m = fused(ekf, np.array([gyro, accel]), features, np.array([velocity, log_std]), one[1], geometry)
         np.testing.assert_allclose(m.var_b, r * factor)
     mixed = np.where(one[0][:, None], off, agrees)
-    m = fuse_legs(ekf, gyro, accel, features, mixed, log_std, one.any(0), geometry)
+    m = fused(ekf, np.array([gyro, accel]), features, np.array([mixed, log_std]), one.any(0), geometry)
     np.testing.assert_allclose(m.var_b, r / (3.0 + 4.0 / 9.0))
+
+
+def test_a_leg_that_tells_nothing_is_not_fused() -> None:
+    rng, robot = np.random.default_rng(5), random_robot(4, 5)
+    ekf, geometry = random_filter(rng, Options(leg_inflation=2.0)), LegGeometry(robot)
+    log_std = np.full((4, 3), np.log(1.4))
+    log_std[1], log_std[2, :2] = np.log(1.6), np.log(1.6)  # inflated: above 3 m/s on all axes, and on two of them
+    legs = measure_legs(ekf, np.zeros(SHARED + PER_LEG * 4), np.zeros((4, 3)), log_std, np.arange(4) != 3, geometry)
+    assert legs.used.tolist() == [True, False, True, False] and legs.velocity.shape == (2, 3)

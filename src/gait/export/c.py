@@ -179,7 +179,7 @@ def _sizes(engine: Engine) -> dict[str, str | int]:
     """Numbers that the header defines before anything else."""
     config, robot = engine.config, engine.robot
     bare = CConfig.from_buffer_copy(config)
-    bare.network = bare.spare_network = bare.leg_network = None
+    bare.network = bare.spare_network = bare.leg_network = bare.spare_leg_network = None
     rate = f"#define GAIT_RATE {round(1.0 / config.period, 9)} /* of the network, Hz */\n"
     return {
         "legs": robot.num_legs,
@@ -193,6 +193,8 @@ def _sizes(engine: Engine) -> dict[str, str | int]:
 def _details(engine: Engine) -> Iterator[str]:
     """Declarations of what lies behind the state."""
     shape = engine.shape
+    if shape.tested:
+        yield f"leg_test_ratio[{shape.tested}]; /* innovation of each leg over its gate"
     if engine.by_leg and shape.history:
         yield f"attention[{shape.history}][{shape.tokens}]; /* of each leg to each other"
     if engine.by_leg:
@@ -210,7 +212,8 @@ def _own(name: str) -> str:
 def _pointers(engine: Engine) -> dict[str, str]:
     """What each pointer of the configuration points to in C."""
     known = {ctypes.addressof(network): f"&network_{i}" for i, network in enumerate(engine.networks)}
-    return {name: known.get(getattr(engine.config, name), "0") for name in ("network", "spare_network", "leg_network")}
+    names = ("network", "spare_network", "leg_network", "spare_leg_network")
+    return {name: known.get(getattr(engine.config, name), "0") for name in names}
 
 
 def _constants(engine: Engine) -> Iterator[str]:

@@ -12,8 +12,17 @@ from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
 from gait.parameters import ContactAided
 from gait.reference.chain import chains_of, foot_position, per_leg
-from gait.reference.contacts import LegContact, rolling_velocity, slip_velocity, torques_of
-from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
+from gait.reference.contacts import (
+    FOOT_SPEED,
+    LegContact,
+    feet_consensus,
+    foot_ratio,
+    rolling_velocity,
+    slip_velocity,
+    torques_of,
+)
+from gait.reference.disagreement import ConsistencyMonitor
+from gait.reference.filter import VEL, BaseState, ReferenceFilter, base_state, imu_state, prior_std
 from gait.robot import Robot
 
 UP_W = np.array([0.0, 0.0, 1.0])
@@ -27,9 +36,11 @@ class ReferenceContactAided:
         self.robot, self.params, self.contact_from = robot, params, contact_from
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
         self.ekf = ReferenceFilter(params.imu, params.options)
+        self.monitor = ConsistencyMonitor(self.ekf, self.R_bi)
         self.chains, self.weight = chains_of(robot), robot.mass * -params.options.gravity
         self.legs = [LegContact(chain, params.detection) for chain in self.chains]
         self.slips: BoolArray = np.zeros(len(self.legs), dtype=np.bool_)
+        self.ratios = np.zeros(len(self.legs))
 
     @property
     def contact(self) -> BoolArray:
@@ -41,6 +52,7 @@ class ReferenceContactAided:
         state = imu_state(R_wb, vel_w, pos_w, gyro, self.R_bi, self.p_bi)
         self.ekf.start(*state, prior_std(self.params.prior))
         self.legs = [LegContact(chain, self.params.detection) for chain in self.chains]
+        self.monitor.reset()
 
     def step(self, sample: Sample, dt: float, leg_ok: Sequence[bool] | None = None) -> BaseState:
         """Take a sample, dt seconds after the last, and return the state of base_link.
@@ -55,13 +67,14 @@ class ReferenceContactAided:
             ekf.bridge_gap(dt)
             for leg in self.legs:
                 leg.reset()
-            return base_state(ekf, sample.gyro, self.R_bi, self.p_bi)
+            ekf.limit_biases()
+            return self.monitor.reported(base_state(ekf, sample.gyro, self.R_bi, self.p_bi))
 
         R_wb = ekf.R @ self.R_bi.T
         w_b, up_b = self.R_bi @ (sample.gyro - ekf.gyro_bias), R_wb.T @ UP_W
         vel_b = R_wb.T @ ekf.v - np.cross(w_b, self.p_bi)
         radius = self.robot.foot_radius if p.rolling else 0.0
-        feet_i, roll_i, contact_std = {}, {}, {}
+        feet_i, roll_i, contact_std, slips_b = {}, {}, {}, {}
         tau = torques_of(self.robot, sample, missing=np.nan)
         joints = (per_leg(self.chains, x) for x in (sample.q, sample.dq, tau))
         for i, (leg, q, dq, leg_tau) in enumerate(zip(self.legs, *joints, strict=True)):
@@ -77,17 +90,37 @@ class ReferenceContactAided:
             else:
                 leg.contact = sample.contact is not None and bool(sample.contact[i])
             roll_b = rolling_velocity(leg.chain, q, dq, w_b, up_b, radius)
-            feet_i[i] = self.R_bi.T @ (foot_position(leg.chain, q) - radius * up_b - self.p_bi)
+            # The foot's centre, which rolls as fast as its lowest point and is measured without the tilt.
+            feet_i[i] = self.R_bi.T @ (foot_position(leg.chain, q) - self.p_bi)
             roll_i[i] = self.R_bi.T @ roll_b
-            speed = np.linalg.norm(slip_velocity(leg.chain, q, dq, w_b, vel_b, roll_b))
-            self.slips[i] = leg.contact and p.slip.enabled and speed > p.slip.speed
+            slips_b[i] = slip_velocity(leg.chain, q, dq, w_b, vel_b, roll_b)
+            self.slips[i] = leg.contact and p.slip.enabled and np.linalg.norm(slips_b[i]) > p.slip.speed
             contact_std[i] = p.contact * (p.slip.inflation if self.slips[i] else 1.0)
 
+        standing = [i for i in slips_b if self.legs[i].contact]
+        if standing:  # if all seem to slip, the predicted velocity may be wrong: the one that moves least stands
+            contact_std[min(standing, key=lambda i: float(np.linalg.norm(slips_b[i])))] = p.contact
         cov_i = dict.fromkeys(feet_i, np.eye(3) * p.kinematics**2)
         ekf.propagate(sample.gyro, sample.accel, dt, contact_std, roll_i)
+        self._judge_feet(slips_b, dt)
         for i in [i for i in ekf.feet if not self.legs[i].contact]:
             ekf.remove_foot(i)
         ekf.correct_feet(feet_i, cov_i)
         for i in [i for i, leg in enumerate(self.legs) if leg.contact and i not in ekf.feet]:
             ekf.add_foot(i, feet_i[i], cov_i[i])
-        return base_state(ekf, sample.gyro, self.R_bi, self.p_bi)
+        ekf.limit_biases()
+        return self.monitor.reported(base_state(ekf, sample.gyro, self.R_bi, self.p_bi))
+
+    def _judge_feet(self, slips_b: dict[int, Array], dt: float) -> None:
+        """One foot that moves over the ground is an outlier; together they are a reason to doubt the prediction."""
+        R_wb = self.ekf.R @ self.R_bi.T
+        predicted = np.diag(R_wb.T @ self.ekf.P[VEL, VEL] @ R_wb)
+        self.ratios = np.zeros(len(self.legs))
+        judged = [i for i in slips_b if self.legs[i].contact and i in self.ekf.feet]
+        for i in judged:
+            self.ratios[i] = foot_ratio(slips_b[i], predicted)
+            if self.ratios[i] > 1.0 and np.linalg.norm(slips_b[i]) > FOOT_SPEED:
+                self.legs[i].contact = False
+        feet = [slips_b[i] for i in judged if self.legs[i].contact]
+        if feet:
+            self.monitor.consensus(feet_consensus(np.array(feet)), predicted, dt)

@@ -11,10 +11,17 @@ from gait.arrays import Array
 from gait.log.sample import Sample
 from gait.parameters import ContactDetection
 from gait.reference.chain import Chain, foot_jacobian, foot_rate, foot_velocity, joint_torques
+from gait.reference.disagreement import Consensus
 from gait.robot import Robot
 
 SINGULAR = 1e-5
 """Manipulability |det J|, m^3, of a leg stretched out so straight that torques tell no force."""
+
+TORQUE_MARGIN = 3.0
+"""Torques beyond so many times the limit were not measured."""
+FOOT_STD, FOOT_GATE, FOOT_SPEED = 0.1, 5.0, 1.0
+"""Standard deviation of a foot's velocity by its joints, m/s; an outlier exceeds both gates: in standard deviations of
+the predicted velocity, and in m/s."""
 
 
 def ground_force(jacobian: Array, tau: Array, tau_free: Array) -> Array:
@@ -30,12 +37,13 @@ def pd_torques(robot: Robot, tracking_error: Array, dq: Array) -> Array:
 
 
 def torques_of(robot: Robot, sample: Sample, missing: float) -> Array:
-    """Joint torques (J,) as measured, else those of the PD loops, else the number that stands for none."""
-    if sample.tau is not None:
-        return sample.tau
-    if sample.q_des is not None:
-        return pd_torques(robot, sample.q_des - sample.q, sample.dq)
-    return np.full(robot.num_joints, missing)
+    """Joint torques (J,) as measured, of a leg without them those of the PD loops, else what stands for none."""
+    none = np.full(robot.num_joints, missing)
+    tau = none if sample.q_des is None else pd_torques(robot, sample.q_des - sample.q, sample.dq)
+    if sample.tau is None:
+        return tau
+    measured = (np.abs(sample.tau) <= TORQUE_MARGIN * robot.torque_limit).reshape(robot.num_legs, -1).all(axis=1)
+    return np.where(np.repeat(measured, robot.num_joints // robot.num_legs), sample.tau, tau)
 
 
 def hysteresis(contact: bool, waiting: float, load: float, d: ContactDetection, dt: float) -> tuple[bool, float]:
@@ -65,6 +73,17 @@ def rolling_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, up_b: Array,
 def slip_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, vel_b: Array, roll_b: Array) -> Array:
     """Velocity of a foot over the ground (3,), given that of base_link: zero where it stands or rolls."""
     return vel_b + foot_velocity(chain, q, dq, w_b) - roll_b
+
+
+def foot_ratio(slip_b: Array, predicted: Array) -> float:
+    """Test ratio of a foot in contact: its velocity over the ground against the variances of the prediction (3,)."""
+    return float(np.sqrt(np.mean(slip_b**2 / (predicted + FOOT_STD**2)))) / FOOT_GATE
+
+
+def feet_consensus(slips_b: Array) -> Consensus:
+    """Feet in contact (K, 3) that move over the ground together are a reason to doubt the predicted velocity."""
+    delta, instant = -slips_b.mean(axis=0), np.full(3, FOOT_STD**2)
+    return Consensus(delta, instant, np.mean((slips_b + delta) ** 2, axis=0), instant)
 
 
 class LegContact:

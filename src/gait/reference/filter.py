@@ -20,8 +20,10 @@ from gait.parameters import Options, Prior, ProcessNoise
 
 ROT, VEL, POS, GYRO_BIAS, ACCEL_BIAS = (slice(i, i + 3) for i in range(0, 15, 3))
 """Where each part of the error stands; contact points follow in the order of `ReferenceFilter.feet`."""
-LONGEST_GAP = 10.0
+LONGEST_GAP = 30.0
 """Seconds; the covariance grows no further in a longer gap."""
+LARGEST_BIAS = np.array([[0.2], [1.5]])
+"""Of gyro, rad/s, and accelerometer, m/s^2; a larger one is not a sensor's."""
 
 
 class ReferenceFilter:
@@ -81,7 +83,11 @@ class ReferenceFilter:
         n, walk = noise or self.noise, contact_std or {}
         accel_std = np.hypot(n.accel, n.accel_share * np.linalg.norm(self.R @ a + self.g))
         std = [n.gyro, accel_std, 0.0, n.gyro_bias, n.accel_bias, *(walk.get(leg, 0.0) for leg in self.feet)]
-        Q = np.diag(np.repeat(np.square(std), 3))
+        # What the position drifts by, the feet on the ground drift by as well.
+        drifts = (
+            np.hypot(n.position, n.position_share * np.linalg.norm(self.v)) * np.r_[0, 0, 1, 0, 0, [1] * len(self.feet)]
+        )
+        Q = np.kron(np.diag(np.square(std)) + np.outer(drifts, drifts), np.eye(3))
         Phi, Ad = self.transition(dt), self.noise_map()
         self.P = symmetric(Phi @ (self.P + Ad @ Q @ Ad.T * dt) @ Phi.T)
 
@@ -102,7 +108,14 @@ class ReferenceFilter:
         dt, o = min(dt, LONGEST_GAP), self.options
         # Densities whose variance over the gap is (rate dt)^2 and (accel dt)^2.
         noise = replace(self.noise, gyro=o.gap_rate * dt**0.5, accel=o.gap_accel * dt**0.5, accel_share=0.0)
-        self.propagate(self.gyro_bias, self.accel_bias - self.R.T @ self.g, dt, noise=noise)
+        g, self.g = self.g, np.zeros(3)  # a velocity that is held does not lean with the orientation
+        self.propagate(self.gyro_bias, self.accel_bias, dt, noise=noise)
+        self.g = g
+        self.P[POS, POS] += 0.1 * (o.gap_accel * dt**2) ** 2 * np.eye(3)  # when within the gap it changed is not known
+
+    def limit_biases(self) -> None:
+        """Keep the biases within what sensors have."""
+        self.gyro_bias, self.accel_bias = np.clip([self.gyro_bias, self.accel_bias], -LARGEST_BIAS, LARGEST_BIAS)
 
     def transition(self, dt: float) -> Array:
         """Phi = exp(A dt) of the error equation d xi / dt = A xi."""

@@ -22,6 +22,7 @@ from gait.nets.features import PER_LEG, SHARED
 from gait.parameters import LEG_INSTANT, Options
 from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_velocity, joint_torques, per_leg
 from gait.reference.contacts import ground_force, rolling_velocity
+from gait.reference.disagreement import Consensus
 from gait.reference.filter import VEL, ReferenceFilter
 from gait.robot import Robot
 
@@ -33,6 +34,8 @@ HISTORY = 8
 """Angular rates that are kept: the latency is at most one sample less."""
 GRAVITY = 9.81
 UP_B = np.array([0.0, 0.0, 1.0])
+UNINFORMATIVE = 3.0
+"""Standard deviation, m/s, above which on all axes a leg is not fused: many measurements of nothing are no velocity."""
 YAW_BIAS_STD, YAW_BIAS_PER_RATE, YAW_BIAS_PER_ACCEL = 1.5, 3.0, 0.3
 """Factors on the standard deviation of the bias about z: always, for each rad/s and for each m/s^2; squares add up."""
 LARGEST_VARIANCE = 1e6
@@ -130,57 +133,89 @@ class VelocityMeasurement(NamedTuple):
     """Weighted mean of the legs' velocities (3,), before the latency is made up for."""
 
 
-def predicted_motion(
-    ekf: ReferenceFilter, gyro: Array, accel: Array, R_bi: Array, p_bi: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Of the predicted state of base_link in its own axes: angular rate, velocity, its variances, its derivative."""
+class Motion(NamedTuple):
+    """Of the predicted state of base_link in its own axes."""
+
+    rate: Array
+    """Angular rate (3,), rad/s."""
+    velocity: Array
+    """Velocity (3,), m/s."""
+    variance: Array
+    """Of the velocity (3,)."""
+    acceleration: Array
+    """Derivative of the velocity (3,), m/s^2."""
+    upright: bool
+    """On its back a robot does not stand on its feet."""
+
+
+def predicted_motion(ekf: ReferenceFilter, gyro: Array, accel: Array, R_bi: Array, p_bi: Array) -> Motion:
+    """Of the predicted state, given angular rate and specific force as measured (3,)."""
     R_wb = ekf.R @ R_bi.T
     w_b = R_bi @ (gyro - ekf.gyro_bias)
     v_b = R_wb.T @ ekf.v - np.cross(w_b, p_bi)
     var_b = np.diag(R_wb.T @ ekf.P[VEL, VEL] @ R_wb)
     # d/dt R' v = R' a - w x R' v; the lever arm's own acceleration is left out.
     a_b = R_bi @ (accel - ekf.accel_bias) + R_wb.T @ ekf.g - np.cross(w_b, v_b)
-    return w_b, v_b, var_b, a_b
+    return Motion(w_b, v_b, var_b, a_b, bool(R_wb[2, 2] > 0.0))
 
 
-def fuse_legs(
-    ekf: ReferenceFilter,
-    gyro: Array,
-    accel: Array,
-    features: Array,
-    leg_vel: Array,
-    leg_log_std: Array,
-    leg_ok: BoolArray,
-    geometry: LegGeometry,
-) -> VelocityMeasurement:
-    """One measurement from all legs in use, of which there is at least one.
+class LegMeasurements(NamedTuple):
+    """Of the K legs that are fused."""
+
+    used: BoolArray
+    """Which legs they are (L,)."""
+    feet_b: Array
+    """Foot positions (K, 3)."""
+    velocity: Array
+    """Of base_link (K, 3), the estimated gyro bias taken off."""
+    variance: Array
+    """(K, 3)"""
+
+
+def measure_legs(
+    ekf: ReferenceFilter, features: Array, leg_vel: Array, leg_log_std: Array, leg_ok: BoolArray, geometry: LegGeometry
+) -> LegMeasurements:
+    """The measurements of the legs that are in use and informative.
 
     Args:
         ekf: with the predicted state.
-        gyro: angular rate as measured (3,).
-        accel: specific force as measured (3,).
         features: of `LegFeatures` (6 + 12 L,).
         leg_vel: velocity of base_link as each leg measures it (L, 3).
         leg_log_std: log of its standard deviation (L, 3).
-        leg_ok: legs to use (L,).
+        leg_ok: legs in use (L,).
         geometry: of legs and IMU.
     """
-    o, R_bi = ekf.options, geometry.R_bi
-    w_b, v_b, var_b, a_b = predicted_motion(ekf, gyro, accel, R_bi, geometry.p_bi)
-    feet_b = geometry.feet_b(features)[leg_ok]
-    foot_accel = features[SHARED:].reshape(-1, PER_LEG)[leg_ok][:, FOOT_ACCELERATION]
+    feet_b, foot_accel = geometry.feet_b(features), features[SHARED:].reshape(-1, PER_LEG)[:, FOOT_ACCELERATION]
+    z = leg_vel + np.cross(geometry.R_bi @ ekf.gyro_bias, feet_b)
+    r = leg_variances(leg_log_std, foot_accel, ekf.options)
+    used = leg_ok & (ekf.options.leg_inflation * np.exp(leg_log_std) < UNINFORMATIVE).any(axis=1)
+    return LegMeasurements(used, feet_b[used], z[used], r[used])
 
-    z = leg_vel[leg_ok] + np.cross(R_bi @ ekf.gyro_bias, feet_b)
-    r = leg_variances(leg_log_std[leg_ok], foot_accel, o)
-    innovation = z + o.joint_delay * a_b - v_b
-    nis = np.mean(innovation**2 / (var_b + LEG_INSTANT**2 * r), axis=1)
-    r = r * np.maximum(nis / o.leg_guard**2, 1.0)[:, None]
 
-    information = np.sum(1.0 / r, axis=0)
-    mean_b = np.sum(z / r, axis=0) / information
-    bias, bias_var = yaw_bias(feet_b, z - mean_b, 1.0 / r)
-    bias_var *= YAW_BIAS_STD**2 + YAW_BIAS_PER_RATE**2 * float(w_b @ w_b) + YAW_BIAS_PER_ACCEL**2 * float(a_b @ a_b)
-    return VelocityMeasurement(mean_b + o.joint_delay * a_b, 1.0 / information, bias, bias_var, mean_b)
+def consensus_of(legs: LegMeasurements, motion: Motion, o: Options) -> Consensus:
+    """All legs together against the predicted state; those around it cannot say which of the two is wrong."""
+    information = np.sum(1.0 / legs.variance, axis=0)
+    mean = np.sum(legs.velocity / legs.variance, axis=0) / information
+    spread = np.sum((legs.velocity - mean) ** 2 / legs.variance, axis=0) / information
+    delta = mean + o.joint_delay * motion.acceleration - motion.velocity
+    return Consensus(delta, LEG_INSTANT**2 / information, spread, 1.0 / information)
+
+
+def gate_legs(legs: LegMeasurements, motion: Motion, o: Options) -> tuple[LegMeasurements, Array]:
+    """The variance of each leg inflated by its NIS over the gate, and its test ratio (K,)."""
+    innovation = legs.velocity + o.joint_delay * motion.acceleration - motion.velocity
+    nis = np.mean(innovation**2 / (motion.variance + LEG_INSTANT**2 * legs.variance), axis=1) / o.leg_guard**2
+    return legs._replace(variance=legs.variance * np.maximum(nis, 1.0)[:, None]), np.sqrt(nis)
+
+
+def fuse_legs(legs: LegMeasurements, motion: Motion, o: Options) -> VelocityMeasurement:
+    """One measurement from those of the legs, of which there is at least one."""
+    information = np.sum(1.0 / legs.variance, axis=0)
+    mean_b = np.sum(legs.velocity / legs.variance, axis=0) / information
+    bias, bias_var = yaw_bias(legs.feet_b, legs.velocity - mean_b, 1.0 / legs.variance)
+    w, a = motion.rate, motion.acceleration
+    bias_var *= YAW_BIAS_STD**2 + YAW_BIAS_PER_RATE**2 * float(w @ w) + YAW_BIAS_PER_ACCEL**2 * float(a @ a)
+    return VelocityMeasurement(mean_b + o.joint_delay * a, 1.0 / information, bias, bias_var, mean_b)
 
 
 def leg_variances(log_std: Array, foot_accel: Array, options: Options) -> Array:

@@ -1,7 +1,8 @@
 """One step of a velocity-aided estimator on one admitted sample: propagate by the IMU, correct by a network's velocity.
 
 Samples come at the network's rate here. Left to the core: other rates (interpolation of the network's samples, more
-process noise for slow ones), the second network for a lost leg, and an IMU that fails for a moment.
+process noise for slow ones), the second network for a lost leg or without torques, input checks, an IMU that fails
+for a moment, and a robot at rest.
 """
 
 from __future__ import annotations
@@ -12,40 +13,64 @@ from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
 from gait.nets.model import Model
-from gait.parameters import Options, Prior, ProcessNoise
+from gait.parameters import LEG_INSTANT, Options, Prior, ProcessNoise
 from gait.reference.contacts import torques_of
+from gait.reference.disagreement import Consensus, ConsistencyMonitor
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
-from gait.reference.leg_velocity import LegFeatures, VelocityMeasurement, fuse_legs
+from gait.reference.leg_velocity import (
+    LegFeatures,
+    LegGeometry,
+    VelocityMeasurement,
+    consensus_of,
+    fuse_legs,
+    gate_legs,
+    measure_legs,
+    predicted_motion,
+)
 from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.robot import Robot
+
+LARGEST_STD = 0.5
+"""Standard deviation, m/s, above which on all axes a network tells nothing."""
 
 
 class NetworkVelocity:
     """The paper's network or a baseline: v and S = diag(exp(2 u)), inflated because its errors last."""
 
-    def __init__(self, model: Model, options: Options) -> None:
+    def __init__(self, model: Model, robot: Robot, options: Options) -> None:
         self.network, self.architecture, self.options = NumpyNetwork(model), model.architecture, options
+        self.period, self.geometry = 1.0 / model.rate, LegGeometry(robot)
 
     def reset(self) -> None:
         """As before the first sample."""
         self.network.reset()
 
-    def measure(self, ekf: ReferenceFilter, sample: Sample, dt: float, leg_ok: BoolArray) -> VelocityMeasurement:
+    def step(self, sample: Sample, dt: float, leg_ok: BoolArray) -> None:
         """One step of the network; only `gait` has a token for each leg, which can be hidden."""
         parts = [sample.gyro, sample.accel, sample.q, sample.dq]
         if self.architecture.targets:
             assert sample.q_des is not None
             parts.append(sample.q_des - sample.q)
         seen = np.array([True, True, *leg_ok]) if self.architecture.kind == "gait" else None
-        velocity, log_std = self.network.step(np.concatenate(parts), seen)
-        return VelocityMeasurement(velocity, (self.options.inflation * np.exp(log_std)) ** 2)
+        self.velocity, log_std = self.network.step(np.concatenate(parts), seen)
+        self.std = np.exp(log_std)
+
+    def measure(self, monitor: ConsistencyMonitor, sample: Sample) -> VelocityMeasurement | None:
+        """Its velocity, held against the predicted state; None if it is not informative."""
+        if not (self.std < LARGEST_STD).any():
+            return None
+        motion = predicted_motion(monitor.ekf, sample.gyro, sample.accel, self.geometry.R_bi, self.geometry.p_bi)
+        m = VelocityMeasurement(self.velocity, (self.options.inflation * self.std) ** 2)
+        consensus = Consensus(m.vel_b - motion.velocity, self.std**2, np.zeros(3), m.var_b)
+        monitor.consensus(consensus, motion.variance, self.period)
+        return m
 
 
 class LegsVelocity:
     """`gait-legs`: every leg measures the velocity, the network gives its variance, and the legs are fused."""
 
     def __init__(self, model: Model, robot: Robot, options: Options) -> None:
-        self.robot = robot
+        self.robot, self.options, self.period = robot, options, 1.0 / model.rate
         self.network, self.features = NumpyLegs(model.for_robot(robot)), LegFeatures(robot, options.joint_delay)
         self.reset()
 
@@ -54,14 +79,29 @@ class LegsVelocity:
         self.network.reset()
         self.features.reset()
         self._known: BoolArray = np.zeros(self.robot.num_legs, dtype=np.bool_)
+        self.ratios = np.zeros(self.robot.num_legs)
 
-    def measure(self, ekf: ReferenceFilter, sample: Sample, dt: float, leg_ok: BoolArray) -> VelocityMeasurement:
-        """Features, network, fusion."""
+    def step(self, sample: Sample, dt: float, leg_ok: BoolArray) -> None:
+        """Features and network."""
         tau = torques_of(self.robot, sample, missing=0.0)  # of a network that does not read forces
-        x = self.features.step(sample.gyro, sample.accel, sample.q, sample.dq, tau, dt, self._known)
-        velocity, log_std = self.network.step(x, leg_ok, self._known)
+        self.x = self.features.step(sample.gyro, sample.accel, sample.q, sample.dq, tau, dt, self._known)
+        self.out = self.network.step(self.x, leg_ok, self._known)
         self._known = leg_ok.copy()
-        return fuse_legs(ekf, sample.gyro, sample.accel, x, velocity, log_std, leg_ok, self.features.geometry)
+
+    def measure(self, monitor: ConsistencyMonitor, sample: Sample) -> VelocityMeasurement | None:
+        """The legs held together against the prediction, then gated one by one and fused; None if there are none."""
+        ekf, geometry, o = monitor.ekf, self.features.geometry, self.options
+        motion = predicted_motion(ekf, sample.gyro, sample.accel, geometry.R_bi, geometry.p_bi)
+        legs = measure_legs(ekf, self.x, *self.out, self._known & motion.upright, geometry)
+        self.ratios = np.zeros(self.robot.num_legs)
+        if not legs.used.any():
+            return None
+        monitor.consensus(consensus_of(legs, motion, o), motion.variance, self.period)
+        legs, self.ratios[legs.used] = gate_legs(legs, motion, o)
+        m = fuse_legs(legs, motion, o)
+        if m.gyro_bias_z_var > 0.0:
+            monitor.rate(m.gyro_bias_z, LEG_INSTANT**2 * m.gyro_bias_z_var, self.period)
+        return m
 
 
 class ReferenceVelocityAided:
@@ -74,11 +114,13 @@ class ReferenceVelocityAided:
         self.robot, self.source, self.prior = robot, source, prior
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
         self.ekf = ReferenceFilter(noise, options)
+        self.monitor = ConsistencyMonitor(self.ekf, self.R_bi)
 
     def start(self, R_wb: Array, vel_w: Array, pos_w: Array, gyro: Array) -> None:
         """Begin at a known state of base_link."""
         self.ekf.start(*imu_state(R_wb, vel_w, pos_w, gyro, self.R_bi, self.p_bi), prior_std(self.prior))
         self.source.reset()
+        self.monitor.reset()
 
     def step(self, sample: Sample, dt: float, leg_ok: BoolArray | None = None) -> BaseState:
         """Take a sample, dt seconds after the last, and return the state of base_link.
@@ -98,10 +140,12 @@ class ReferenceVelocityAided:
         if gap or dt == 0.0 or not leg_ok.any():
             self.source.reset()  # a network knows only samples that follow each other
         if leg_ok.any():
-            measurement = self.source.measure(ekf, sample, dt, leg_ok)
-            if dt > 0.0:
+            self.source.step(sample, dt, leg_ok)
+            measurement = self.source.measure(self.monitor, sample) if dt > 0.0 else None
+            if measurement is not None:
                 self._correct(measurement, sample.gyro)
-        return base_state(ekf, sample.gyro, self.R_bi, self.p_bi)
+        ekf.limit_biases()
+        return self.monitor.reported(base_state(ekf, sample.gyro, self.R_bi, self.p_bi))
 
     def _correct(self, m: VelocityMeasurement, gyro: Array) -> None:
         """From base_link to the IMU: v_i = R_bi' (v_b + w_b x p_bi)."""

@@ -1,0 +1,220 @@
+/* Plausibility of encoders and torques: within range, changing, angles and velocities that agree, torques that carry the
+ * robot. A check is one function here, and its threshold stands before it. */
+#include <math.h>
+
+#include "core.h"
+
+static const double MAX_TARGET = 100.0; /* rad: no joint target is larger */
+
+static double value(const double *field, int i)
+{
+    return field ? field[i] : NAN;
+}
+
+/* Follow a joint's velocity by differences of its angle and as reported, through the same low-pass, and how far the two
+ * are apart. */
+static const double DIFFERENCE_TIME = 0.006, PER_DIFFERENCE = 1.0 / 0.006, MEAN_TIME = 0.1; /* s */
+static void follow_joint(gait_joint_state *s, int j, double q, double dq, double dt, int unseen)
+{
+    const double share = dt / (DIFFERENCE_TIME + dt), mean = dt / (MEAN_TIME + dt);
+    if (unseen) { /* the first sample, or after a gap: how the joint moved until then is not known */
+        s->slow_q[j] = q - DIFFERENCE_TIME * dq;
+        s->slow_dq[j] = dq;
+        return;
+    }
+    s->slow_q[j] += share * (q - s->slow_q[j]);
+    s->slow_dq[j] += share * (dq - s->slow_dq[j]);
+    const double rate = (q - s->slow_q[j]) * PER_DIFFERENCE, difference = rate - s->slow_dq[j];
+    s->moves[j] += mean * (rate * rate - s->moves[j]);
+    s->turns[j] += mean * (s->slow_dq[j] * s->slow_dq[j] - s->turns[j]);
+    s->apart[j] += mean * (difference * difference - s->apart[j]);
+}
+
+/* Velocities that are zero while the angle moves, or the other way round; or that contradict each other, for a while. */
+static const double LEAST_MOTION = 0.2, DEAD = 0.03, CONTRADICTION = 1.5; /* rad/s; shares of the mean squares */
+static const double DOUBT_TIME = 0.05; /* s */
+static const double QUICK = 0.5, QUICKLY = 5.0; /* rad/s: a joint that turns so fast is zero to the last bit only if it is
+                                                 * dead, so doubt grows so many times as fast */
+enum { AGREE, VELOCITY_DEAD, CONTRADICT };
+static int compare_joint(gait_joint_state *s, int j, double dq, double rate, double dt)
+{
+    const double moves = s->moves[j], turns = s->turns[j], size = larger(moves, turns);
+    const int contradict = turns * DEAD > moves || s->apart[j] > CONTRADICTION * size;
+    const int verdict = moves * DEAD > turns ? VELOCITY_DEAD : contradict ? CONTRADICT : AGREE;
+    const int zero = dq == 0.0 && moves > QUICK * QUICK && fabs(rate) > QUICK;
+    if (zero) s->doubt[j] += smaller(QUICKLY * dt, 0.4 * DOUBT_TIME); /* one zero alone is a matter of resolution */
+    else s->doubt[j] = verdict != AGREE && size > LEAST_MOTION * LEAST_MOTION ? s->doubt[j] + dt : 0.0;
+    return s->doubt[j] <= DOUBT_TIME ? AGREE : zero ? VELOCITY_DEAD : verdict;
+}
+
+/* An angle that does not change to the last bit while others of its leg move. */
+static const double STUCK_TIME = 0.1, LEG_MOTION = 0.5; /* s, rad/s */
+static int encoder_stuck(const gait_joint_state *s, int j, double speed2)
+{
+    return s->same[j] >= STUCK_TIME && speed2 > LEG_MOTION * LEG_MOTION;
+}
+
+/* Judge the joints of one leg and keep them if they can be true. needs_target: a leg without a joint target is of no
+ * use. */
+static uint32_t admit_leg(gait_input *in, const gait_config *config, const gait_sample *sample, int leg, int needs_target)
+{
+    const gait_robot *robot = &config->robot;
+    const int begin = robot->leg_start[leg], end = robot->leg_start[leg + 1];
+    gait_joint_state *s = &in->joints;
+    int sane = 1, same = 1, aimed = 1;
+    uint32_t found = 0;
+    for (int j = begin; j < end; j++) {
+        const double q = value(sample->q, j), dq = value(sample->dq, j);
+        /* Written so that a nan is not sane either. */
+        sane = sane && q >= robot->q_lower[j] && q <= robot->q_upper[j] && fabs(dq) <= robot->dq_limit[j];
+        same = same && q == in->raw_q[j] && dq == in->raw_dq[j];
+        aimed = aimed && fabs(value(sample->q_des, j)) < MAX_TARGET;
+    }
+    const double step = same ? 0.0 : in->unchanged[leg] + in->dt; /* numbers that are repeated tell of no motion */
+    for (int j = begin; j < end; j++) {
+        const double q = value(sample->q, j);
+        s->same[j] = q == in->raw_q[j] ? s->same[j] + step : 0.0;
+        in->raw_q[j] = q;
+        in->raw_dq[j] = value(sample->dq, j);
+    }
+    in->unchanged[leg] = same ? in->unchanged[leg] + in->dt : 0.0;
+    in->no_target[leg] = aimed ? 0.0 : in->no_target[leg] + in->dt;
+    in->ok[leg] = sane && !(sample->leg_ok && sample->leg_ok[leg] == 0.0);
+    if (!in->ok[leg]) {
+        s->known[leg] = 0;
+        return 0;
+    }
+    const int unseen = !s->known[leg] || in->gap > 0.0 || step > config->settings.hold;
+    s->speed2[leg] = 0.0;
+    for (int j = begin; j < end; j++) {
+        if (!s->known[leg]) s->moves[j] = s->turns[j] = s->apart[j] = s->doubt[j] = 0.0;
+        follow_joint(s, j, sample->q[j], sample->dq[j], step, unseen);
+        s->speed2[leg] = larger(s->speed2[leg], larger(s->moves[j], s->turns[j]));
+    }
+    s->known[leg] = 1;
+    for (int j = begin; j < end; j++) {
+        /* A target that is missing for a moment stays where it was, and so does the motor. */
+        const double target = aimed ? sample->q_des[j] : in->q[j] + in->e[j];
+        in->q[j] = sample->q[j];
+        in->dq[j] = sample->dq[j];
+        in->e[j] = aimed || in->leg_known[leg] ? target - in->q[j] : 0.0;
+        const double rate = (sample->q[j] - s->slow_q[j]) * PER_DIFFERENCE;
+        const int verdict = compare_joint(s, j, sample->dq[j], rate, step);
+        if (verdict == VELOCITY_DEAD) {
+            in->dq[j] = rate;
+            found |= GAIT_DQ_DEAD | 1u << (GAIT_FIRST_LEG + leg);
+        } else if (verdict == CONTRADICT || encoder_stuck(s, j, s->speed2[leg])) {
+            found |= GAIT_ENCODER_STUCK;
+            in->ok[leg] = 0;
+        }
+    }
+    if (needs_target && (in->no_target[leg] > config->settings.hold || (!aimed && !in->leg_known[leg]))) in->ok[leg] = 0;
+    else in->leg_known[leg] = 1;
+    return found;
+}
+
+/* Legs whose every number has stood still for `stale` seconds while another leg moves, or for `hold` seconds while the body
+ * turns, since joints that come at a low rate repeat: without either, it is a robot at rest. */
+static const double OTHERS_MOVE = 0.1, BODY_TURNS = 0.3; /* rad/s */
+static void silence_stale(gait_input *in, const gait_robot *robot, const gait_settings *s)
+{
+    const int turns = in->imu[GYRO].known && in->imu[GYRO].blind == 0.0 && in->imu[GYRO].level > BODY_TURNS;
+    for (int leg = 0; leg < robot->legs; leg++) {
+        int others = 0;
+        for (int other = 0; other < robot->legs; other++)
+            others = others || (other != leg && in->unchanged[other] < s->stale
+                                && in->joints.speed2[other] > OTHERS_MOVE * OTHERS_MOVE);
+        if ((others && in->unchanged[leg] >= s->stale) || (turns && in->unchanged[leg] >= s->hold)) in->ok[leg] = 0;
+    }
+}
+
+/* Whether no joint moves. */
+int joints_rest(const gait_input *in, const gait_robot *robot)
+{
+    for (int leg = 0; leg < robot->legs; leg++)
+        if (in->joints.known[leg] && in->joints.speed2[leg] > OTHERS_MOVE * OTHERS_MOVE) return 0;
+    return 1;
+}
+
+uint32_t joints_admit(gait_t *g, const gait_sample *sample)
+{
+    const gait_config *config = g->config;
+    const int needs_target = config->method == GAIT_VELOCITY && config->reads_targets;
+    gait_input *in = &g->input;
+    uint32_t health = 0;
+    for (int leg = 0; leg < config->robot.legs; leg++) health |= admit_leg(in, config, sample, leg, needs_target);
+    silence_stale(in, &config->robot, &config->settings);
+    for (int leg = 0; leg < config->robot.legs; leg++)
+        if (!in->ok[leg]) health |= GAIT_STALE_LEG | GAIT_BAD_SAMPLE | 1u << (GAIT_FIRST_LEG + leg);
+    return health;
+}
+
+/* Torques of every leg in `tau`, in `found` which legs have any: as measured, or what the PD loop makes of the tracking
+ * error where they were not, or do not carry the robot. Returns health bits. */
+static const double TORQUE_MARGIN = 3.0; /* torques beyond so many times the limit were not measured */
+static const double TORQUE_TIME = 0.2;   /* of the means below, s */
+uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_t *found)
+{
+    const gait_robot *robot = &g->config->robot;
+    gait_input *in = &g->input;
+    gait_torque_state *s = &in->torque;
+    double apart = 0.0, size = 0.0;
+    int compared = 0;
+    for (int leg = 0; leg < robot->legs; leg++) {
+        const int aimed = in->no_target[leg] == 0.0;
+        int measured = 1;
+        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++)
+            /* Written so that a nan is not measured either. */
+            measured = measured && fabs(value(sample->tau, j)) <= TORQUE_MARGIN * robot->torque_limit[j];
+        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
+            const double commanded = aimed ? pd_torque(robot, j, in->e[j], in->dq[j]) : 0.0;
+            if (measured && aimed) {
+                const double difference = sample->tau[j] - commanded;
+                apart += difference * difference;
+                size += larger(sample->tau[j] * sample->tau[j], commanded * commanded);
+                compared = 1;
+            }
+            if (measured && !s->ignored) tau[j] = sample->tau[j];
+            else if (aimed && in->ok[leg]) tau[j] = commanded;
+        }
+        found[leg] = (uint8_t)((measured && !s->ignored) || aimed);
+        s->measured = (uint8_t)(measured && !s->ignored);
+    }
+    if (compared) {
+        const double share = in->dt / (TORQUE_TIME + in->dt);
+        s->apart += share * (apart - s->apart);
+        s->size += share * (size - s->size);
+    }
+    s->compared = (uint8_t)compared;
+    return s->ignored ? GAIT_BAD_TORQUE : 0;
+}
+
+/* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
+ * specific force (in g), on average, unless something else carries the robot. A share beyond IMPOSSIBLE is none at all;
+ * one beyond PLAUSIBLE is none if the torques of the joint targets differ. */
+static const double WRONG_TIME = 0.15, PLAUSIBLE[2] = {0.45, 1.6}, IMPOSSIBLE[2] = {-0.3, 2.2};
+static const double APART = 0.3, TOGETHER = 0.1; /* shares of the mean square of torques */
+void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt)
+{
+    gait_torque_state *s = &g->input.torque;
+    const double share = dt / (TORQUE_TIME + dt), gravity = fabs(g->config->settings.gravity);
+    const double norm = sqrt(accel_b[0] * accel_b[0] + accel_b[1] * accel_b[1] + accel_b[2] * accel_b[2]);
+    if (s->ignored) {
+        s->wrong = s->compared && s->apart < TOGETHER * s->size ? s->wrong - dt : WRONG_TIME;
+        if (s->wrong <= 0.0) {
+            s->ignored = 0;
+            s->wrong = s->carried = s->expected = 0.0;
+        }
+        return;
+    }
+    if (!s->measured || !(norm > 0.1 * gravity)) return;
+    const double along = (force_b[0] * accel_b[0] + force_b[1] * accel_b[1] + force_b[2] * accel_b[2]) / norm;
+    s->carried += share * (along - s->carried);
+    s->expected += share * (norm / gravity - s->expected);
+    const double part = s->carried / larger(s->expected, 0.2);
+    const int plausible = part > PLAUSIBLE[0] && part < PLAUSIBLE[1];
+    const int impossible = part < IMPOSSIBLE[0] || part > IMPOSSIBLE[1];
+    const int doubted = impossible || (!plausible && s->compared && s->apart > APART * s->size);
+    s->wrong = doubted ? s->wrong + dt : 0.0;
+    if (s->wrong > WRONG_TIME) s->ignored = 1;
+}

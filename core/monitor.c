@@ -1,0 +1,216 @@
+/* Consistency of measurements with the predicted state: what lasts of their disagreement, resets, rest, what may be used.
+ *
+ * One innovation cannot tell a foot that slips from an IMU that is wrong. A slip begins and ends with a jump; what an
+ * IMU gets wrong grows from step to step and lasts, whichever feet stand. So the disagreement is followed by a value that
+ * rises slowly and falls at once, and what this shows beyond the variances inflates those of the predicted velocity and
+ * of what may be the cause: accelerometer bias and tilt. */
+#include <math.h>
+#include <string.h>
+
+#include "core.h"
+
+/* How fast the lasting part may rise, m/s^2: along the ground, where feet slip, and vertically, where they cannot. */
+static const double RISE[3] = {0.3, 0.3, 2.0}, RISE_RATE = 0.5; /* and that of a rate, rad/s^2 */
+static const double INFLATION_TIME = 0.4; /* s until the variance has grown by the square of what lasts, */
+static const double CAUSE_TIME = 0.6;     /* and from which on its causes are inflated as well */
+static const double DISPUTE = 4.0;        /* test ratio above which the IMU counts as disputed, */
+static const double DISPUTE_TIME = 0.1;   /* if it lasts, s */
+static const double RESET_TIME = 0.5;     /* s of dispute after which the velocity is reset, */
+static const double DISTRUST_TIME = 2.0, DISTRUST = 10.0; /* after which the above is so many times as fast, for s */
+/* Gravity: low-pass, how long it must be off, s; cosine of the angle; share of g that it must have. */
+static const double FORCE_TIME = 0.2, TILTED_TIME = 0.04, TILTED = 0.5, FORCE_SHARE = 0.4;
+/* Rest: for so long, s; rad/s; m/s^2 off gravity; noise of a sample, rad/s and m/s^2. */
+static const double STILL_TIME = 0.5, STILL_RATE = 0.04, STILL_FORCE = 0.5, STILL_NOISE[2] = {0.03, 0.3};
+/* Above these standard deviations the state is of no use to a controller: m/s, rad, m. */
+static const double MOST_VELOCITY_STD = 0.3, MOST_TILT_STD = 0.15, MOST_POSITION_STD = 5.0;
+static const double SHOW_TIME = 0.5; /* s for which events are shown */
+
+void monitor_reset(gait_t *g)
+{
+    memset(&g->monitor, 0, sizeof g->monitor);
+}
+
+/* Add variances along the axes that the columns of A (3, 3) are to a block of the covariance. */
+static void inflate(gait_filter *f, int row, const double A[9], const double variance[3])
+{
+    const int ld = GAIT_STRIDE(f->size);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            for (int k = 0; k < 3; k++) f->P[(row + i) * ld + row + j] += A[3 * i + k] * variance[k] * A[3 * j + k];
+}
+
+static void base_axes(const gait_t *g, double R_wb[9])
+{
+    for (int i = 0; i < 3; i++) rotate(g->config->robot.R_bi, g->filter.R + 3 * i, R_wb + 3 * i);
+}
+
+static double follow_lasting(double *lasting, double now, double rise)
+{
+    if (*lasting * now <= 0.0) *lasting = 0.0;
+    *lasting = now > 0.0 ? smaller(now, *lasting + rise) : larger(now, *lasting - rise);
+    return *lasting * *lasting;
+}
+
+/* Let the velocity be what is measured, with the variance of that. */
+static void reset_velocity(gait_t *g, const double delta_b[3], const double variance_b[3])
+{
+    gait_filter *f = &g->filter;
+    const int ld = GAIT_STRIDE(f->size);
+    double R_wb[9], delta_w[3];
+    base_axes(g, R_wb);
+    rotate(R_wb, delta_b, delta_w);
+    for (int i = 0; i < 3; i++) {
+        f->x[0][i] += delta_w[i];
+        for (int j = 0; j < f->size; j++) f->P[(VEL + i) * ld + j] = f->P[j * ld + VEL + i] = 0.0;
+    }
+    inflate(f, VEL, R_wb, variance_b);
+    memset(g->monitor.lasting, 0, sizeof g->monitor.lasting);
+    g->monitor.disputed = 0.0;
+    g->monitor.distrust = DISTRUST_TIME;
+    g->monitor.resets++;
+}
+
+/* What has lasted for a while may come from the velocity, from the accelerometer's bias or from a tilt. */
+static void inflate_causes(gait_t *g, const double excess[3], double dt, double share)
+{
+    gait_filter *f = &g->filter;
+    const double *R_bi = g->config->robot.R_bi, gravity = g->config->settings.gravity;
+    const double time = g->monitor.duration, once = dt * share / INFLATION_TIME;
+    const double later = time > CAUSE_TIME ? once / (time * time) : 0.0;
+    const double unit[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
+    const double across = 0.5 * (excess[0] + excess[1]) * later / (gravity * gravity);
+    const double R_ib[9] = {R_bi[0], R_bi[3], R_bi[6], R_bi[1], R_bi[4], R_bi[7], R_bi[2], R_bi[5], R_bi[8]};
+    const double velocity[3] = {excess[0] * once, excess[1] * once, excess[2] * once};
+    const double turning = across / (time * time), drift[3] = {turning, turning, 0.0};
+    const double bias[3] = {excess[0] * later, excess[1] * later, excess[2] * later}, tilt[3] = {across, across, 0.0};
+    const double position[3] = {2.0 * excess[0] * time * dt, 2.0 * excess[1] * time * dt, 2.0 * excess[2] * time * dt};
+    double R_wb[9];
+    base_axes(g, R_wb);
+    inflate(f, VEL, R_wb, velocity);
+    inflate(f, POS, R_wb, position);
+    inflate(f, BA, R_ib, bias);
+    inflate(f, ROT, unit, tilt);
+    inflate(f, BG, R_ib, drift);
+}
+
+/* A velocity measurement by the consensus of all sources, before it is fused.
+ *
+ * delta_b: measured less predicted velocity; predicted, instant: variances of the prediction and of one measurement;
+ * spread: mean square of the sources around their consensus; claimed: variance with which it will be fused. */
+uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double predicted[3], const double instant[3],
+                           const double spread[3], const double claimed[3], double dt)
+{
+    gait_monitor *m = &g->monitor;
+    const double share = m->distrust > 0.0 ? DISTRUST : 1.0;
+    double excess[3], nis = 0.0;
+    int inflated = 0;
+    for (int i = 0; i < 3; i++) {
+        const double variance = predicted[i] + instant[i] + spread[i];
+        excess[i] = larger(0.0, follow_lasting(&m->lasting[i], delta_b[i], share * RISE[i] * dt) - variance);
+        inflated = inflated || excess[i] > 0.0;
+        nis += delta_b[i] * delta_b[i] / variance / 3.0;
+    }
+    m->ratio = sqrt(nis);
+    m->duration = inflated ? m->duration + dt : 0.0;
+    m->disputed = m->ratio > DISPUTE ? m->disputed + dt : 0.0;
+    m->distrust = larger(0.0, m->distrust - dt);
+    if (m->disputed * share >= RESET_TIME) {
+        const double variance[3] = {claimed[0] + spread[0], claimed[1] + spread[1], claimed[2] + spread[2]};
+        reset_velocity(g, delta_b, variance);
+        return GAIT_RESET | GAIT_IMU_DISPUTED;
+    }
+    if (inflated) inflate_causes(g, excess, dt, share);
+    return m->disputed >= DISPUTE_TIME || m->distrust > 0.0 ? GAIT_IMU_DISPUTED : 0;
+}
+
+/* The rate about z of base_link as legs measure it, less that of the gyro; variance of one measurement. */
+void monitor_rate(gait_t *g, double difference, double variance, double dt)
+{
+    gait_filter *f = &g->filter;
+    const double *axis_i = g->config->robot.R_bi + 6;
+    const int ld = GAIT_STRIDE(f->size);
+    double predicted = 0.0;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) predicted += axis_i[i] * f->P[(BG + i) * ld + BG + j] * axis_i[j];
+    const double excess = follow_lasting(&g->monitor.lasting_rate, difference, RISE_RATE * dt) - predicted - variance;
+    if (excess <= 0.0) return;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            f->P[(BG + i) * ld + BG + j] += axis_i[i] * axis_i[j] * excess * dt / INFLATION_TIME;
+    f->P[(ROT + 2) * ld + ROT + 2] += 2.0 * excess * INFLATION_TIME * dt;
+}
+
+/* Whether nothing has moved for a while: a robot at rest. */
+int monitor_still(gait_t *g, double dt)
+{
+    const gait_sensor *gyro = &g->input.imu[GYRO], *accel = &g->input.imu[ACCEL];
+    const int still = joints_rest(&g->input, &g->config->robot) && gyro->level < STILL_RATE
+        && fabs(accel->level - fabs(g->config->settings.gravity)) < STILL_FORCE
+        && gyro->noise < STILL_NOISE[GYRO] && accel->noise < STILL_NOISE[ACCEL];
+    g->monitor.still = still ? g->monitor.still + dt : 0.0;
+    return g->monitor.still > STILL_TIME;
+}
+
+/* Whether the specific force, on average, is where the orientation has the vertical. If not, the IMU's axes are others
+ * than described, or the orientation is wrong: neither can be told, so the IMU is not used, and after a while the
+ * orientation is taken from gravity. Returns health bits. */
+uint32_t monitor_gravity(gait_t *g)
+{
+    gait_monitor *m = &g->monitor;
+    gait_input *in = &g->input;
+    const double gravity = fabs(g->config->settings.gravity), dt = in->dt, *up = g->filter.R + 6;
+    double along = 0.0, norm2 = 0.0;
+    if (in->imu[ACCEL].blind > 0.0 || !in->imu_known || g->align) return 0;
+    const double share = m->force_i[0] == 0.0 && m->force_i[2] == 0.0 ? 1.0 : dt / (FORCE_TIME + dt);
+    for (int i = 0; i < 3; i++) {
+        m->force_i[i] += share * (in->accel[i] - m->force_i[i]);
+        along += up[i] * m->force_i[i];
+        norm2 += m->force_i[i] * m->force_i[i];
+    }
+    const double norm = sqrt(norm2);
+    const int off = fabs(norm - gravity) < FORCE_SHARE * gravity && along < TILTED * norm;
+    m->tilted = off ? m->tilted + dt : 0.0;
+    if (m->tilted < TILTED_TIME) return 0;
+    in->imu[GYRO].blind = in->imu[ACCEL].blind = m->tilted;
+    return GAIT_IMU_AXES | GAIT_BAD_SAMPLE;
+}
+
+/* Events are shown for a while. Returns the health bits. */
+uint32_t monitor_end(gait_t *g, uint32_t health)
+{
+    static const uint32_t events[3] = {GAIT_DIVERGED, GAIT_RESET, GAIT_CLOCK_BACK};
+    gait_monitor *m = &g->monitor;
+    for (int k = 0; k < 3; k++) {
+        m->shown[k] = health & events[k] ? SHOW_TIME : m->shown[k] - g->input.dt;
+        if (m->shown[k] > 0.0) health |= events[k];
+    }
+    return health;
+}
+
+/* The covariance that is reported has the open disagreement in it: whichever is right, the other is as far off. And how
+ * the IMU is mounted is known to half a degree, which no motion tells from a tilt of the body. */
+static const double MOUNTING_STD = 0.008; /* rad */
+void monitor_output(const gait_t *g, gait_state *state)
+{
+    state->pose_cov[3][3] += MOUNTING_STD * MOUNTING_STD;
+    state->pose_cov[4][4] += MOUNTING_STD * MOUNTING_STD;
+    for (int i = 0; i < 3; i++) {
+        const double open = g->monitor.lasting[i] * g->monitor.lasting[i];
+        if (g->monitor.duration > 0.0 && open > state->vel_cov[i][i]) state->vel_cov[i][i] = open;
+    }
+}
+
+/* What a controller may use: bits of gait_state.valid. */
+int monitor_valid(const gait_t *g, const gait_state *state)
+{
+    const double tilt = larger(state->pose_cov[3][3], state->pose_cov[4][4]);
+    double velocity = 0.0, position = 0.0;
+    for (int i = 0; i < 3; i++) {
+        velocity = larger(velocity, state->vel_cov[i][i]);
+        position = larger(position, state->pose_cov[i][i]);
+    }
+    if (!g->input.started || g->align) return 0;
+    return (velocity < MOST_VELOCITY_STD * MOST_VELOCITY_STD ? GAIT_VALID_VELOCITY : 0)
+        | (tilt < MOST_TILT_STD * MOST_TILT_STD ? GAIT_VALID_ATTITUDE : 0)
+        | (!g->monitor.lost && position < MOST_POSITION_STD * MOST_POSITION_STD ? GAIT_VALID_POSITION : 0);
+}

@@ -1,0 +1,121 @@
+"""Consistency of measurements with the predicted state: what lasts of their disagreement, and what follows from it.
+
+One innovation cannot tell a foot that slips from an IMU that is wrong. A slip begins and ends with a jump; an error of
+the IMU grows from step to step and lasts, whichever feet stand. So each axis of the disagreement is followed by a value
+that rises slowly and falls at once. Its excess over the variances inflates those of the velocity and of its possible
+causes: accelerometer bias, tilt and gyro bias. A dispute that lasts for half a second resets the velocity to the
+measurement.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gait.arrays import Array
+from gait.reference.filter import ACCEL_BIAS, GYRO_BIAS, POS, ROT, VEL, BaseState, ReferenceFilter
+
+RISE, RISE_RATE = np.array([0.3, 0.3, 2.0]), 0.5
+"""How fast the lasting part may rise, m/s^2: along the ground, where feet slip, and vertically; and a rate, rad/s^2."""
+INFLATION_TIME, CAUSE_TIME = 0.4, 0.6
+"""Seconds until a variance has grown by the square of what lasts, and from which on the causes are inflated too."""
+DISPUTE, DISPUTE_TIME, RESET_TIME = 4.0, 0.1, 0.5
+"""Test ratio above which the IMU is disputed; seconds until that is shown, and until the velocity is reset."""
+DISTRUST_TIME, DISTRUST = 2.0, 10.0
+"""Seconds after a reset in which the above is so many times as fast."""
+MOUNTING_STD = 0.008
+"""How well the mounting rotation of the IMU is known, rad: no motion tells it from a tilt of the body."""
+
+
+class Consensus(NamedTuple):
+    """What all sources of a velocity measure together, in base axes."""
+
+    delta: Array
+    """Measured less predicted velocity (3,)."""
+    instant: Array
+    """Variances of one measurement (3,)."""
+    spread: Array
+    """Mean square of the sources around their consensus (3,)."""
+    claimed: Array
+    """Variances with which it is fused (3,)."""
+
+
+class ConsistencyMonitor:
+    """The lasting disagreement of one filter."""
+
+    def __init__(self, ekf: ReferenceFilter, R_bi: Array) -> None:
+        self.ekf, self.R_bi = ekf, R_bi
+        self.reset()
+
+    def reset(self) -> None:
+        """As before the first sample."""
+        self.lasting, self.lasting_rate = np.zeros(3), 0.0
+        self.duration = self.disputed = self.distrust = 0.0
+        self.ratio, self.resets = 0.0, 0
+
+    def consensus(self, c: Consensus, predicted: Array, dt: float) -> bool:
+        """Take a consensus before it is fused, given the variances of the predicted velocity (3,).
+
+        Returns:
+            Whether the IMU is disputed.
+        """
+        share = DISTRUST if self.distrust > 0.0 else 1.0
+        variance = predicted + c.instant + c.spread
+        self.lasting = np.array([follow(*each) for each in zip(self.lasting, c.delta, share * RISE * dt, strict=True)])
+        excess = np.maximum(self.lasting**2 - variance, 0.0)
+        self.ratio = float(np.sqrt(np.mean(c.delta**2 / variance)))
+        self.duration = self.duration + dt if excess.any() else 0.0
+        self.disputed = self.disputed + dt if self.ratio > DISPUTE else 0.0
+        self.distrust = max(0.0, self.distrust - dt)
+        if self.disputed * share >= RESET_TIME:
+            self.reset_velocity(c.delta, c.claimed + c.spread)
+            return True
+        if excess.any():
+            self.inflate_causes(excess, dt, share)
+        return self.disputed >= DISPUTE_TIME or self.distrust > 0.0
+
+    def inflate_causes(self, excess: Array, dt: float, share: float) -> None:
+        """What has lasted may come from the velocity, from the accelerometer bias b T or from a tilt g T."""
+        ekf, T = self.ekf, self.duration
+        once = dt * share / INFLATION_TIME
+        later = once / T**2 if T > CAUSE_TIME else 0.0
+        tilt = np.array([1.0, 1.0, 0.0]) * np.mean(excess[:2]) * later / ekf.options.gravity**2
+        R_wb, R_ib = ekf.R @ self.R_bi.T, self.R_bi.T
+        ekf.P[VEL, VEL] += R_wb @ np.diag(excess * once) @ R_wb.T
+        ekf.P[POS, POS] += R_wb @ np.diag(excess * 2.0 * T * dt) @ R_wb.T
+        ekf.P[ACCEL_BIAS, ACCEL_BIAS] += R_ib @ np.diag(excess * later) @ R_ib.T
+        ekf.P[ROT, ROT] += np.diag(tilt)
+        ekf.P[GYRO_BIAS, GYRO_BIAS] += R_ib @ np.diag(tilt / T**2) @ R_ib.T
+
+    def reset_velocity(self, delta_b: Array, variance_b: Array) -> None:
+        """Let the velocity be what is measured, with the variances of that."""
+        ekf = self.ekf
+        R_wb = ekf.R @ self.R_bi.T
+        ekf.v = ekf.v + R_wb @ delta_b
+        ekf.P[VEL, :], ekf.P[:, VEL] = 0.0, 0.0
+        ekf.P[VEL, VEL] = R_wb @ np.diag(variance_b) @ R_wb.T
+        self.lasting, self.disputed, self.distrust = np.zeros(3), 0.0, DISTRUST_TIME
+        self.resets += 1
+
+    def rate(self, difference: float, variance: float, dt: float) -> None:
+        """The rate about z of base_link by the legs less that of the gyro, with the variance of one measurement."""
+        P, axis_i = self.ekf.P, self.R_bi[2]
+        self.lasting_rate = follow(self.lasting_rate, difference, RISE_RATE * dt)
+        excess = max(0.0, self.lasting_rate**2 - axis_i @ P[GYRO_BIAS, GYRO_BIAS] @ axis_i - variance)
+        P[GYRO_BIAS, GYRO_BIAS] += np.outer(axis_i, axis_i) * excess * dt / INFLATION_TIME
+        P[ROT, ROT] += np.diag([0.0, 0.0, 2.0 * excess * INFLATION_TIME * dt])
+
+    def reported(self, state: BaseState) -> BaseState:
+        """With the open disagreement in its covariance: whichever is right, the other is as far off."""
+        vel_cov, pose_cov = state.vel_cov.copy(), state.pose_cov.copy()
+        if self.duration > 0.0:
+            np.fill_diagonal(vel_cov, np.maximum(np.diag(vel_cov), self.lasting**2))
+        pose_cov[[3, 4], [3, 4]] += MOUNTING_STD**2
+        return state._replace(vel_cov=vel_cov, pose_cov=pose_cov)
+
+
+def follow(lasting: float, now: float, rise: float) -> float:
+    """The part of a disagreement that lasts: towards the present one by `rise` at most, back to it at once."""
+    lasting = lasting if lasting * now > 0.0 else 0.0
+    return float(np.sign(now)) * min(abs(now), abs(lasting) + rise)

@@ -1,0 +1,109 @@
+"""Checks of encoders and torques, one by one, as an estimator shows them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from core_calls import inside
+from faulty_samples import FAULT, RATE, Edit, error, run, sample_log, standing, words
+
+from gait import Estimator
+from gait.health import Health
+from gait.log.sample import Sample
+
+NAN, TURN = np.full(12, np.nan), np.array([0.0, 0.0, 0.5])
+BAD_TORQUE = "torques do not support the robot's weight: ignored"
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
+def test_velocities_that_are_zero_are_replaced(method: str) -> None:
+    states = run(method, lambda k, row: row._replace(dq=np.zeros(12)), seconds=2.0)
+    assert "leg FR: dq is zero while q moves" in words(states[FAULT : FAULT + RATE // 5])
+    assert error(states)[FAULT + RATE // 5 :].max() < 0.35  # 1.25 m/s with zeros
+    assert "leg FR stale" not in words(states)
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
+def test_an_encoder_that_is_stuck_is_found(method: str) -> None:
+    q = sample_log().q[FAULT, 4]
+
+    def edit(k: int, row: Sample) -> Sample:
+        held = row.q.copy()
+        held[4] = q
+        return row._replace(q=held)
+
+    states = run(method, edit, seconds=2.0)
+    assert {w for w in words(states) if "leg" in w} == {"leg FL stale: encoder stuck"}
+    assert error(states).max() < 0.35
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
+def test_a_flicker_at_rest_makes_no_leg_stale(method: str) -> None:
+    estimator, first = Estimator.load("go1", method), standing(1)[0]
+    for k in range(RATE):
+        q = first.q.copy()
+        q[0] += 0.0002 * (k % 7 == 0)
+        state = estimator.update(first._replace(t=k / RATE, q=q, dq=np.zeros(12)))
+        assert "stale" not in str(state.health), k
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
+@pytest.mark.parametrize(
+    "edit",
+    [lambda k, row: row._replace(tau=-row.tau), lambda k, row: row._replace(tau=0.0 * row.tau)],
+    ids=["negated", "zero"],
+)
+def test_torques_that_do_not_carry_the_robot_are_ignored(edit: Edit, method: str) -> None:
+    states = run(method, edit, seconds=2.0)
+    assert BAD_TORQUE in words(states) and BAD_TORQUE in states[-1].health.words
+    assert states[-1].health.flags & Health.BAD_TORQUE
+    settled = error(states)[FAULT + RATE // 2 :]
+    assert settled.max() < 0.3 and BAD_TORQUE not in words(run(method, lambda k, row: row))
+
+
+def kinematic(estimator: Estimator) -> bool:
+    """Whether the network without torques is in use."""
+    return bool(inside(estimator._context).legs.kinematic)
+
+
+def test_the_weights_without_torques_take_over_and_give_back() -> None:
+    estimator = Estimator.load("go1", "gait-legs")
+    estimator.start_as(sample_log(), "truth")
+    seen = []
+    for k, row in enumerate(sample_log().slice(0.0, 2.0).rows()):
+        lost = 0.4 <= k / RATE < 0.8
+        state = estimator.update(row._replace(tau=NAN, q_des=NAN) if lost else row)
+        seen.append(kinematic(estimator))
+        assert "stale" not in str(state.health)
+    changes = np.flatnonzero(np.diff(seen)) / RATE
+    assert changes == pytest.approx([0.5, 1.3], abs=0.01)  # after 0.1 s without, and 0.5 s with them
+
+
+def test_a_first_sample_without_torques_does_not_decide() -> None:
+    estimator = Estimator.load("go1", "gait-legs")
+    estimator.start_as(sample_log(), "truth")
+    for k, row in enumerate(sample_log().slice(0.0, 1.0).rows()):
+        estimator.update(row._replace(tau=None, q_des=None) if k == 0 else row)
+        if k in (1, 200):
+            assert kinematic(estimator)
+    assert not kinematic(estimator)
+
+
+def test_legs_of_a_robot_on_its_back_are_not_used() -> None:
+    estimator = Estimator.load("go1", "gait-legs")
+    estimator.reset(quat_wb_wxyz=np.array([0.0, 1.0, 0.0, 0.0]))
+    for row in standing(RATE // 2, upright=False):
+        dq = 3.0 * np.sin(20.0 * row.t + np.arange(12.0))
+        q = row.q + 3.0 / 20.0 * (1.0 - np.cos(20.0 * row.t + np.arange(12.0)))
+        state = estimator.update(row._replace(q=q, dq=dq))
+    assert "no measurement" in state.health.words
+    assert state.leg_test_ratio is not None and not state.leg_test_ratio.any()
+
+
+def test_joints_at_a_low_rate_are_not_stale_while_the_body_turns() -> None:
+    """Only `hold` seconds without change count then; 0.05 s if other legs move."""
+    estimator, repeated = Estimator.load("go1", "gait-legs"), standing(1)[0]
+    for k, row in enumerate(standing(RATE)):
+        repeated = row if k % 35 == 0 else repeated  # for 70 ms
+        state = estimator.update(row._replace(q=repeated.q, dq=repeated.dq, gyro=row.gyro + TURN))
+        assert "stale" not in str(state.health)
