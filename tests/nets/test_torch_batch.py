@@ -117,7 +117,10 @@ def test_torques_from_targets(log: Log) -> None:
 
 @pytest.mark.parametrize("legs", LEG_COUNTS)
 def test_random_robots_on_random_walks(legs: int) -> None:
-    """An IMU that is mounted anyhow, joints that turn either way, and motion that no robot makes."""
+    """An IMU that is mounted anyhow, joints that turn either way, and motion that no robot makes.
+
+    After 0.15 s the core takes no torques that do not carry the robot, and those here do not.
+    """
     robot, rng = random_robot(legs, 3), np.random.default_rng(legs)
     model = replace(legs_model(legs=legs, correction=True), leg_names=robot.leg_names, joint_names=robot.joint_names)
     options = Options(joint_delay=0.003, exact_mean=legs != 2, exact_phi=legs != 4)
@@ -126,7 +129,7 @@ def test_random_robots_on_random_walks(legs: int) -> None:
     ours = TorchBatch(robot, n, method=model, options=options)
     q = np.array([random_joints(robot, rng) for _ in range(n)])
     low, high = robot.q_lower, robot.q_upper
-    for k in range(100):
+    for k in range(74):
         dq = rng.normal(size=q.shape) * 3.0
         q = np.clip(q + 0.002 * dq, low, high)
         given = {

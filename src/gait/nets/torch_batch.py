@@ -7,11 +7,15 @@ estimator.reset(done)  # flags (n,)
 
 Each robot does what `gait.Batch` and the core do, to 1e-5. The equations are those of `gait.reference`, function by
 function and name by name: `torch_filter`, `torch_chain`, `torch_legs`, `torch_network`, and here `velocity_aided`.
+Consistency of the legs with the predicted state is watched as in core/monitor.c (`torch_monitor`), and noise and spikes
+of the IMU and a robot at rest are found as there (`torch_sensors`).
 
-Not covered are the core's input checks, since simulators have no broken sensors: ranges of IMU and joints, stuck or
-lost encoders (`leg_ok`, and the second network of `gait` for a lost leg), targets or torques that are missing for a
-moment, jitter and gaps of the clock. A robot whose sample is not finite keeps its state until one is. The methods
-`iekf`, `iekf-sr` and those written in Python are not covered either: use `gait.Batch` or `gait.Estimator`.
+Not covered are the checks for broken sensors, since simulators have none: ranges, units, saturation and a stuck IMU,
+gravity that is not along the vertical, encoders that are stuck, lost or contradict their velocities (`leg_ok`, and the
+second network of `gait` for a lost leg), torques that do not carry the robot, targets or torques that are missing for a
+moment (weights without them are chosen once, by `targets`), jitter and gaps of the clock, and the words of health. A
+robot whose sample is not finite keeps its state until one is. The methods `iekf`, `iekf-sr` and those written in Python
+are not covered either: use `gait.Batch` or `gait.Estimator`.
 """
 
 from __future__ import annotations
@@ -35,9 +39,14 @@ from gait.nets.torch_filter import BatchState, TorchFilter, base_state, constant
 from gait.nets.torch_legs import TorchMeasurement
 from gait.nets.torch_lie import cross, product, square, turn, turn_back
 from gait.nets.torch_lie import rotation_from_quat as rotations_from_quats
-from gait.nets.torch_velocity import TorchLegsVelocity, TorchNetworkVelocity
-from gait.parameters import BASELINES, LEGS_NOISE, Options, Prior, ProcessNoise
+from gait.nets.torch_monitor import TorchMonitor
+from gait.nets.torch_sensors import TorchSensors
+from gait.nets.torch_velocity import TorchLegsVelocity, TorchNetworkVelocity, at_rest
+from gait.parameters import BASELINES, LEG_INSTANT, LEGS_NOISE, Options, Prior, ProcessNoise
 from gait.robot import Robot
+
+LOST = replace(AT_REST, rotation=0.3, yaw=2.0, velocity=2.0, position=10.0)
+"""As in core/estimator.c: what is known after a state left all bounds."""
 
 
 class TorchBatch(nn.Module):
@@ -47,6 +56,7 @@ class TorchBatch(nn.Module):
     p_bi: Tensor
     prior_std: Tensor
     rest_std: Tensor
+    lost_std: Tensor
     row: Tensor
     """Of the schedule, for the next sample (n,)."""
     align: Tensor
@@ -105,10 +115,12 @@ class TorchBatch(nn.Module):
         self.source: TorchLegsVelocity | TorchNetworkVelocity = (
             TorchLegsVelocity(model, self.robot, n, options, precision)
             if by_leg
-            else TorchNetworkVelocity(model, n, options)
+            else TorchNetworkVelocity(model, self.robot, n, options, precision)
         )
+        self.sensors = TorchSensors(self.robot.num_joints, n, self.step_dt, options, precision)
         self._add_schedule(period)
         self._add_state(n, 6 + (3 if self._targets else 2) * self.robot.num_joints, prior or Prior())
+        self.monitor = TorchMonitor(n, self.R_bi, period, precision)
         self.to(_device_of(device))
         self.reset()
 
@@ -119,6 +131,7 @@ class TorchBatch(nn.Module):
             "p_bi": constant(self.robot.imu_position[:, None], self.precision),
             "prior_std": torch.tensor(deviations(prior), dtype=self.precision),
             "rest_std": torch.tensor(deviations(AT_REST), dtype=self.precision),
+            "lost_std": torch.tensor(deviations(LOST), dtype=self.precision),
         }
         for name, value in constants.items():
             self.register_buffer(name, value, persistent=False)
@@ -186,13 +199,15 @@ class TorchBatch(nn.Module):
         x = self._sample(**ready)  # type: ignore[arg-type]
         finite = torch.isfinite(x.sum(0))
         x = torch.where(finite, x, self.last)
+        x = self.sensors.admit(x, self.last, torch.where(self.row == FIRST, 0.0, self.step_dt), finite)
         imu = x[:3], x[3:6]
         row = self._start(*imu, finite)
         self._follow(row, imu, x)
         self.last = x
         self.row = torch.where(row == WAIT, self.row, self.table_following[row])
         flags = self.row != FIRST, self._recover()
-        return base_state(self.ekf, imu[0], self.R_bi, self.p_bi, flags, gyro.dtype)
+        least_var = self.monitor.open_disagreement
+        return base_state(self.ekf, imu[0], self.R_bi, self.p_bi, least_var, flags, gyro.dtype)
 
     @torch.no_grad()
     def reset(
@@ -233,6 +248,8 @@ class TorchBatch(nn.Module):
         self.align = torch.where(chosen, quat_wb_wxyz is None, self.align)
         self.row = torch.where(chosen, FIRST, self.row)
         self.last = torch.where(chosen, 0.0, self.last)
+        self.sensors.reset(chosen)
+        self.monitor.reset(chosen)
         self._keep_pose(chosen)
 
     def _sample(
@@ -258,32 +275,45 @@ class TorchBatch(nn.Module):
         begins = row == FIRST
         for k in range(self._substeps):
             active = self.table_steps[:, k][row]
-            self.ekf.propagate(*imu, self.table_dt[:, k][row])
+            self._advance(imu, self.table_dt[:, k][row])
             between = torch.lerp(self.last, x, self.table_part[:, k][row]) if self._mixes[k] else x
             dt = self.table_network_dt[:, k][row]
             measured = self.source.measure(self.ekf, imu, between, dt, begins & active, active)
-            self._correct(measured, imu[0], active & ~begins)
+            self._correct(self._judge(measured, imu[0], active & ~begins), imu[0], active & ~begins)
         if self._rests:
-            self.ekf.propagate(*imu, self.table_rest[row])
+            self._advance(imu, self.table_rest[row])
+
+    def _advance(self, imu: tuple[Tensor, Tensor], dt: Tensor) -> None:
+        """Carry the filter over part of the step to this sample (n,), s."""
+        gyro, accel = self.sensors.more_noise(dt)
+        self.ekf.propagate(*imu, dt, (gyro, accel))
+
+    def _judge(self, m: TorchMeasurement, gyro: Tensor, active: Tensor) -> TorchMeasurement:
+        """Hold a measurement against the predicted state; for a robot at rest, that it has no velocity replaces it."""
+        ekf, monitor = self.ekf, self.monitor
+        still, chosen = monitor.still(self.sensors, ekf.options.gravity, active), active & m.informative
+        monitor.consensus(ekf, m.consensus, m.R_wb, chosen & ~still)
+        told = chosen & (m.gyro_bias_z_var > 0.0)
+        monitor.rate(ekf, m.gyro_bias_z, LEG_INSTANT**2 * m.gyro_bias_z_var, told)
+        return at_rest(m, turn(self.R_bi, gyro - ekf.gyro_bias)[2], still)
 
     def _correct(self, m: TorchMeasurement, gyro: Tensor, active: Tensor) -> None:
         """From base_link to the IMU: v_i = R_bi' (v_b + w_b x p_bi)."""
-        ekf, R_bi = self.ekf, self.R_bi
+        ekf, R_bi, active = self.ekf, self.R_bi, active & m.informative
         w_b = turn(R_bi, gyro - ekf.gyro_bias)
         vel_i = turn_back(R_bi, m.vel_b + cross(w_b, self.p_bi))
         cov_i = product(R_bi.transpose(0, 1) * m.var_b, R_bi)
-        if m.gyro_bias_z is not None and m.gyro_bias_z_var is not None:
-            told = m.gyro_bias_z_var > 0.0
-            ekf.correct_gyro_bias(
-                R_bi[2, :, 0], m.gyro_bias_z, torch.where(told, m.gyro_bias_z_var, 1.0), active & told
-            )
+        told = m.gyro_bias_z_var > 0.0
+        variance = torch.where(told, m.gyro_bias_z_var, 1.0)
+        ekf.correct_gyro_bias(R_bi[2, :, 0], m.gyro_bias_z, variance, active & told)
         ekf.correct_velocity(vel_i, cov_i, active)
 
     def _recover(self) -> Tensor:
         """See that states are states; those that are not return to the last good pose. Returns which had to (n,)."""
         good = self.ekf.plausible
         self._keep_pose(good)
-        self.ekf.start(~good, self.safe_R, torch.zeros_like(self.safe_p), self.safe_p, self.rest_std)
+        self.ekf.start(~good, self.safe_R, torch.zeros_like(self.safe_p), self.safe_p, self.lost_std)
+        self.ekf.limit_biases()
         return ~good
 
     def _keep_pose(self, chosen: Tensor) -> None:

@@ -32,8 +32,12 @@ from gait.parameters import LEG_INSTANT, Options, ProcessNoise
 
 ROT, VEL, POS, GYRO_BIAS, ACCEL_BIAS = (slice(i, i + 3) for i in range(0, 15, 3))
 POSE, BIASES = slice(0, 9), slice(9, 15)
-MAX_SPEED, MAX_STD = 30.0, 10.0
+MAX_SPEED, MAX_STD = 12.0, 100.0
 """As in core/iekf.c: no legged robot moves faster, and a filter with a larger standard deviation knows nothing."""
+MAX_GYRO_BIAS, MAX_ACCEL_BIAS = 0.2, 1.5
+"""As in core/estimator.c: biases beyond these are not a sensor's, rad/s and m/s^2."""
+MOUNTING_STD = 0.008
+"""As in core/monitor.c: how the IMU is mounted is known to half a degree, which no motion tells from a tilt, rad."""
 
 
 class TorchFilter(nn.Module):
@@ -76,15 +80,19 @@ class TorchFilter(nn.Module):
         J = torch.cat([self.eye.expand(3, 3, v.shape[1]), skew(v), skew(p)])
         return product(J * var, J.transpose(0, 1))
 
-    def propagate(self, gyro: Tensor, accel: Tensor, dt: Tensor) -> None:
-        """One IMU sample (3, n) of each robot, held over dt seconds (n,); 0 leaves a robot as it is."""
+    def propagate(self, gyro: Tensor, accel: Tensor, dt: Tensor, more: tuple[Tensor, Tensor]) -> None:
+        """One IMU sample (3, n) of each robot, held over dt seconds (n,); 0 leaves a robot as it is.
+
+        `more` are squares of densities (n,) that join the noise of gyro and accelerometer.
+        """
         w, a = gyro - self.gyro_bias, accel - self.accel_bias
         n = self.noise
-        accel_var = n.accel**2 + n.accel_share**2 * square(turn(self.R, a) + self.g)
+        accel_var = n.accel**2 + more[1] + n.accel_share**2 * square(turn(self.R, a) + self.g)
         # P + Ad Q Ad' dt: noise of one size on all axes does not see the rotation in the adjoint.
-        self.P[POSE, POSE] += self._turned(self.v, self.p, n.gyro**2 * dt)
+        self.P[POSE, POSE] += self._turned(self.v, self.p, (n.gyro**2 + more[0]) * dt)
         diagonal = self.P.diagonal(dim1=0, dim2=1).T  # (15, n)
         diagonal[VEL] += accel_var * dt
+        diagonal[POS] += (n.position**2 + n.position_share**2 * square(self.v)) * dt
         diagonal[GYRO_BIAS] += n.gyro_bias**2 * dt
         diagonal[ACCEL_BIAS] += n.accel_bias**2 * dt
         self._transition(dt)
@@ -149,6 +157,22 @@ class TorchFilter(nn.Module):
         self.gyro_bias = self.gyro_bias + delta[GYRO_BIAS]
         self.accel_bias = self.accel_bias + delta[ACCEL_BIAS]
 
+    def inflate(self, rows: slice, A: Tensor, variance: Tensor) -> None:
+        """Add variances (k, n) along the columns of A (3, k, n or 1) to a block of the covariance."""
+        self.P[rows, rows] += product(A * variance, A.transpose(0, 1))
+
+    def reset_velocity(self, chosen: Tensor, R_wb: Tensor, delta_b: Tensor, variance_b: Tensor) -> None:
+        """Let the velocity of the chosen robots (n,) be what is measured, with the variance of that (3, n)."""
+        self.v = self.v + torch.where(chosen, turn(R_wb, delta_b), 0.0)
+        self.P[VEL] = torch.where(chosen, 0.0, self.P[VEL])
+        self.P[:, VEL] = torch.where(chosen, 0.0, self.P[:, VEL])
+        self.inflate(VEL, R_wb, torch.where(chosen, variance_b, 0.0))
+
+    def limit_biases(self) -> None:
+        """See that biases are those of sensors."""
+        self.gyro_bias = torch.clamp(self.gyro_bias, -MAX_GYRO_BIAS, MAX_GYRO_BIAS)
+        self.accel_bias = torch.clamp(self.accel_bias, -MAX_ACCEL_BIAS, MAX_ACCEL_BIAS)
+
     @property
     def plausible(self) -> Tensor:
         """Whether state and covariance are what a robot's can be (n,); a nan is not."""
@@ -207,9 +231,19 @@ class BatchState:
 
 
 def base_state(
-    ekf: TorchFilter, gyro: Tensor, R_bi: Tensor, p_bi: Tensor, flags: tuple[Tensor, Tensor], dtype: torch.dtype
+    ekf: TorchFilter,
+    gyro: Tensor,
+    R_bi: Tensor,
+    p_bi: Tensor,
+    least_var: Tensor,
+    flags: tuple[Tensor, Tensor],
+    dtype: torch.dtype,
 ) -> BatchState:
-    """From the IMU to base_link, given the angular rate as measured (3, n), and who has started and diverged."""
+    """From the IMU to base_link.
+
+    Given are the angular rate as measured (3, n), variances (3, n) that those of the velocity in base axes are at
+    least, and who has started and diverged.
+    """
     R_wb = product(ekf.R, R_bi.transpose(0, 1))
     w_b = turn(R_bi, gyro - ekf.gyro_bias)
     vel_w, pos_w = ekf.v - turn(R_wb, cross(w_b, p_bi)), ekf.p - turn(R_wb, p_bi)
@@ -219,7 +253,10 @@ def base_state(
     pr = P_pr + product(J, P_rr)
     pp = P_pp + product(J, P_pr.transpose(0, 1)) + product(pr, J.transpose(0, 1))
     pose_cov = torch.cat([torch.cat([pp, pr], 1), torch.cat([pr.transpose(0, 1), P_rr], 1)])
+    pose_cov.diagonal(dim1=0, dim2=1)[:, 3:5] += MOUNTING_STD**2
     vel_cov = product(R_wb.transpose(0, 1), product(ekf.P[VEL, VEL], R_wb))
+    variances = vel_cov.diagonal(dim1=0, dim2=1)  # (n, 3)
+    variances.copy_(torch.maximum(variances, least_var.T))
     vel_b = turn_back(R_wb, vel_w)
     found = {
         "R_wb": R_wb, "vel_w": vel_w, "pos_w": pos_w, "vel_b": vel_b, "vel_cov": vel_cov, "pose_cov": pose_cov,

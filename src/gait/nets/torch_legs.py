@@ -23,6 +23,7 @@ from gait.nets.torch_chain import (
 )
 from gait.nets.torch_filter import VEL, TorchFilter, constant, gate_inflation, leg_variances
 from gait.nets.torch_lie import cross, product, square, turn, turn_back
+from gait.nets.torch_monitor import TorchConsensus
 from gait.parameters import LEG_INSTANT, Options
 from gait.robot import Robot
 
@@ -32,6 +33,8 @@ HISTORY = 8
 """Angular rates that are kept: the latency is at most one sample less."""
 YAW_BIAS_STD, YAW_BIAS_PER_RATE, YAW_BIAS_PER_ACCEL = 1.5, 3.0, 0.3
 LARGEST_VARIANCE = 1e6
+UNINFORMATIVE = 3.0
+"""m/s: with a larger standard deviation on all axes a leg is not fused."""
 
 
 class Features(NamedTuple):
@@ -135,23 +138,40 @@ class TorchMeasurement(NamedTuple):
     """Velocity of base_link (3, n), m/s."""
     var_b: Tensor
     """Its variances (3, n)."""
-    gyro_bias_z: Tensor | None = None
-    """Gyro bias about z of base_link less the estimate (n,), rad/s; None if this is not measured."""
-    gyro_bias_z_var: Tensor | None = None
-    """Its variance (n,); 0 for robots whose legs tell nothing of it."""
+    informative: Tensor
+    """Whether there is any measurement (n,)."""
+    consensus: TorchConsensus
+    """For the monitor."""
+    R_wb: Tensor
+    """Predicted orientation (3, 3, n)."""
+    gyro_bias_z: Tensor
+    """Gyro bias about z of base_link less the estimate (n,), rad/s."""
+    gyro_bias_z_var: Tensor
+    """Its variance (n,); 0 where it is not measured."""
 
 
-def predicted_motion(
-    ekf: TorchFilter, gyro: Tensor, accel: Tensor, R_bi: Tensor, p_bi: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Of the predicted state of base_link in its own axes: angular rate, velocity, its variances, its derivative."""
+class PredictedMotion(NamedTuple):
+    """The predicted state of base_link in its own axes."""
+
+    R_wb: Tensor
+    """Orientation (3, 3, n)."""
+    w: Tensor
+    """Angular rate (3, n)."""
+    v: Tensor
+    """Velocity (3, n), its variances and its derivative."""
+    var: Tensor
+    a: Tensor
+
+
+def predicted_motion(ekf: TorchFilter, gyro: Tensor, accel: Tensor, R_bi: Tensor, p_bi: Tensor) -> PredictedMotion:
+    """The predicted state of base_link, given angular rate and specific force as measured (3, n)."""
     R_wb = product(ekf.R, R_bi.transpose(0, 1))
     w_b = turn(R_bi, gyro - ekf.gyro_bias)
     v_b = turn_back(R_wb, ekf.v) - cross(w_b, p_bi)
     var_b = (R_wb * product(ekf.P[VEL, VEL], R_wb)).sum(0)
     # d/dt R' v = R' a - w x R' v; the lever arm's own acceleration is left out.
     a_b = turn(R_bi, accel - ekf.accel_bias) + turn_back(R_wb, ekf.g) - cross(w_b, v_b)
-    return w_b, v_b, var_b, a_b
+    return PredictedMotion(R_wb, w_b, v_b, var_b, a_b)
 
 
 def fuse_legs(
@@ -163,7 +183,7 @@ def fuse_legs(
     R_bi: Tensor,
     p_bi: Tensor,
 ) -> TorchMeasurement:
-    """One measurement from all legs.
+    """One measurement from all legs that are informative, of robots that are upright.
 
     Args:
         ekf: with the predicted state.
@@ -175,24 +195,36 @@ def fuse_legs(
         p_bi: its lever arm.
     """
     o = ekf.options
-    w_b, v_b, var_b, a_b = predicted_motion(ekf, *imu, R_bi, p_bi)
+    p = predicted_motion(ekf, *imu, R_bi, p_bi)
+    used = (o.leg_inflation * torch.exp(leg_log_std) < UNINFORMATIVE).any(0) & (p.R_wb[2, 2] > 0.0)  # (L, n)
+    informative = used.any(0)
     z = leg_vel + cross(turn(R_bi, ekf.gyro_bias)[:, None], x.feet_b)
     r = leg_variances(leg_log_std, x.foot_accel, o.leg_inflation, o.joint_delay_std)
-    innovation = z + (o.joint_delay * a_b - v_b)[:, None]
-    r = r * gate_inflation(innovation, var_b[:, None] + LEG_INSTANT**2 * r, o.leg_guard, 0)
+    expected = p.v - o.joint_delay * p.a
 
-    information = (1.0 / r).sum(1)
-    mean_b = (z / r).sum(1) / information
-    bias, bias_var = yaw_bias(x.feet_b, z - mean_b[:, None], 1.0 / r)
-    bias_var = bias_var * (YAW_BIAS_STD**2 + YAW_BIAS_PER_RATE**2 * square(w_b) + YAW_BIAS_PER_ACCEL**2 * square(a_b))
-    return TorchMeasurement(mean_b + o.joint_delay * a_b, 1.0 / information, bias, bias_var)
+    mean_b, claimed = combine(z, torch.where(used, 1.0 / r, 0.0), informative)
+    spread = (torch.where(used, 1.0 / r, 0.0) * torch.square(z - mean_b[:, None])).sum(1) * claimed
+    consensus = TorchConsensus(mean_b - expected, p.var, LEG_INSTANT**2 * claimed, spread, claimed)
+
+    r = r * gate_inflation(z - expected[:, None], p.var[:, None] + LEG_INSTANT**2 * r, o.leg_guard, 0)
+    weight = torch.where(used, 1.0 / r, 0.0)
+    mean_b, var_b = combine(z, weight, informative)
+    bias, bias_var = yaw_bias(x.feet_b, z - mean_b[:, None], weight, informative)
+    bias_var = bias_var * (YAW_BIAS_STD**2 + YAW_BIAS_PER_RATE**2 * square(p.w) + YAW_BIAS_PER_ACCEL**2 * square(p.a))
+    return TorchMeasurement(mean_b + o.joint_delay * p.a, var_b, informative, consensus, p.R_wb, bias, bias_var)
 
 
-def yaw_bias(feet_b: Tensor, residual: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+def combine(z: Tensor, weight: Tensor, informative: Tensor) -> tuple[Tensor, Tensor]:
+    """Weighted means (3, n) of what legs measure (3, L, n), and their variances; 0 and 1 where no leg has a weight."""
+    information = torch.where(informative, weight.sum(1), 1.0)
+    return (weight * z).sum(1) / information, 1.0 / information
+
+
+def yaw_bias(feet_b: Tensor, residual: Tensor, weight: Tensor, informative: Tensor) -> tuple[Tensor, Tensor]:
     """Gyro bias about z (n,) and its variance (n,) by weighted least squares on what legs differ by; else zeros."""
     slope = torch.stack([feet_b[1], -feet_b[0]])  # (2, L, n)
     weight = weight[:2]
-    slope = slope - ((weight * slope).sum(1) / weight.sum(1))[:, None]
+    slope = slope - combine(slope, weight, informative)[0][:, None]
     information = (weight * slope**2).sum((0, 1))
     told = information * LARGEST_VARIANCE >= 1.0
     safe = torch.where(told, information, 1.0)

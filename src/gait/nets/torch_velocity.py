@@ -9,23 +9,35 @@ import torch
 from torch import Tensor, nn, unflatten
 
 from gait.errors import GaitError
+from gait.lie import rotation_from_quat
 from gait.nets.model import Model
 from gait.nets.torch_filter import TorchFilter, constant, robots_first
-from gait.nets.torch_legs import LegSample, TorchLegFeatures, TorchMeasurement, fuse_legs
+from gait.nets.torch_legs import LegSample, TorchLegFeatures, TorchMeasurement, fuse_legs, predicted_motion
+from gait.nets.torch_monitor import TorchConsensus
 from gait.nets.torch_network import TorchLegs, TorchNetwork
 from gait.parameters import Options
 from gait.robot import Robot
 
 Imu = tuple[Tensor, Tensor]
 """Angular rate and specific force as measured (3, n)."""
+MOST_PREDICTED_STD = 0.5
+"""m/s: a network with a larger standard deviation on all axes tells nothing."""
+REST_VELOCITY_STD, REST_RATE_STD = 0.03, 0.02
+"""As in core/estimator.c: of a robot at rest, m/s and rad/s."""
 
 
 class TorchNetworkVelocity(nn.Module):
     """The paper's network or a baseline: v and S = diag(exp(2 u)), inflated because its errors last."""
 
-    def __init__(self, model: Model, n: int, options: Options) -> None:
+    R_bi: Tensor
+    p_bi: Tensor
+
+    def __init__(self, model: Model, robot: Robot, n: int, options: Options, dtype: torch.dtype) -> None:
         super().__init__()
         self.network, self.options = TorchNetwork(model, n), options
+        R_bi = rotation_from_quat(robot.imu_quat_wxyz)
+        self.register_buffer("R_bi", constant(R_bi[..., None], dtype), persistent=False)
+        self.register_buffer("p_bi", constant(robot.imu_position[:, None], dtype), persistent=False)
 
     @staticmethod
     def load(q: Tensor, dq: Tensor, q_des: Tensor | None, tau: Tensor | None) -> Tensor:
@@ -43,7 +55,12 @@ class TorchNetworkVelocity(nn.Module):
         """One step of the network on samples x (F, n), dt seconds (n,) after those before."""
         outputs = self.network.step(robots_first(x.to(torch.float32)), begins, active)
         velocity, log_std = (out.T.to(x.dtype) for out in outputs)
-        return TorchMeasurement(velocity, torch.square(self.options.inflation * torch.exp(log_std)))
+        p = predicted_motion(ekf, *imu, self.R_bi, self.p_bi)
+        std = torch.exp(log_std)
+        instant, claimed = torch.square(std), torch.square(self.options.inflation * std)
+        consensus = TorchConsensus(velocity - p.v, p.var, instant, torch.zeros_like(instant), claimed)
+        informative, none = (std < MOST_PREDICTED_STD).any(0), torch.zeros_like(std[0])
+        return TorchMeasurement(velocity, claimed, informative, consensus, p.R_wb, none, none)
 
 
 class TorchLegsVelocity(nn.Module):
@@ -85,3 +102,13 @@ class TorchLegsVelocity(nn.Module):
         outputs = self.network.step(shared, legs.contiguous(), begins, active)
         velocity, log_std = (out.permute(2, 1, 0).to(x.dtype) for out in outputs)
         return fuse_legs(ekf, imu, found, velocity, log_std, self.features.R_bi, self.p_bi)
+
+
+def at_rest(m: TorchMeasurement, turning: Tensor, still: Tensor) -> TorchMeasurement:
+    """Robots that are still (n,) have no velocity, and what their gyros measure about z (n,) is bias."""
+    return m._replace(
+        vel_b=torch.where(still, 0.0, m.vel_b),
+        var_b=torch.where(still, REST_VELOCITY_STD**2, m.var_b),
+        gyro_bias_z=torch.where(still, turning, m.gyro_bias_z),
+        gyro_bias_z_var=torch.where(still, REST_RATE_STD**2, m.gyro_bias_z_var),
+    )
