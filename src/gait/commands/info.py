@@ -6,14 +6,18 @@ import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from tyro.conf import Positional
 
 from gait.commands import Common, Outcome, starting
+from gait.errors import GaitError
 from gait.read_options import ReadOptions, given_words
 from gait.rows import Row
 from gait.samples import SAMPLE
+
+if TYPE_CHECKING:
+    from gait.log import Log
 
 CHECK_SECONDS, CHECK_RMSE = 2.0, 0.1
 """Part of the sample that the self-check estimates, and the velocity error that it allows, m/s: four times its own."""
@@ -53,8 +57,25 @@ def run(options: InfoOptions) -> Outcome:
     suffix = ".csv" if isinstance(record, Log) else ".tum"
     target = options.path.with_suffix(".npz" if options.path.suffix == suffix else suffix)
     rows, notes = describe.reading(found)
+    if isinstance(record, Log):
+        notes += [f"LOOK {line}" for line in input_checks(record)]
     following = shlex.join(["gait", "convert", str(options.path), str(target), *given_words(options)])
     return Outcome(rows, title=f"{record.KIND} {options.path}", notes=notes, next=following)
+
+
+def input_checks(log: Log) -> list[str]:
+    """What the estimator's own checks find in a log, by the first method that runs on it; nothing if none does."""
+    from gait.estimator import Estimator
+    from gait.log.diagnoses import diagnoses
+
+    for method in ("gait-legs", "iekf"):
+        try:
+            estimator = Estimator.load(log.robot, method)
+            health = estimator.run(log).health
+        except GaitError:
+            continue
+        return [] if health is None else diagnoses(log.t, health, estimator.robot.leg_names)
+    return []
 
 
 def self_check() -> list[Row]:

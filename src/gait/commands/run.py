@@ -164,6 +164,10 @@ def _notes(done: _Run) -> list[str]:
     if flags:
         shares = ", ".join(f"{name} {share:.2g} %" for name, share in flags.items())
         notes.append(f"Health, in per cent of the samples: {shares}; docs/log.md explains the flags.")
+    if done.trajectory.health is not None:
+        from gait.log.diagnoses import diagnoses
+
+        notes += diagnoses(done.log.t, done.trajectory.health, done.estimator.robot.leg_names)
     return notes
 
 
