@@ -347,6 +347,7 @@ def test_the_command_makes_it_all(
     assert {"table1.rubber.full.gait", "walks.trot-to-bound.speed", "difference.rubber.iekf"} <= names
     written = {path.name for path in (tmp_path / "out").iterdir()}
     tables = {f"tables.{ending}" for ending in ("md", "csv", "tex")}
-    assert written == {*tables, "results.json", "timing.json", "config.json", "figures", "report.html"}
+    # The lock is removed when the process ends.
+    assert written == {*tables, "results.json", "timing.json", "config.json", "figures", "report.html", ".lock"}
     assert main(["bench", "tables", "--quick", "--methods", "iekf", *folders]) == 1
     assert "all methods are compared with gait: add it" in capsys.readouterr().err
