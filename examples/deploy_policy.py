@@ -43,7 +43,7 @@ class Deployment:
         q, dq = q[self.order], dq[self.order]
         self.state = state = self.estimator.update(t, gyro, accel, q, dq, self.targets, tau[self.order])
         if self.count % EVERY == 0:
-            if state.health.flags & STOP:
+            if state.health.flags & STOP or not (state.valid.velocity and state.valid.attitude):
                 self.action, self.targets = np.zeros(12), self.pose  # stand until the estimate is back
             else:
                 omega_b = self.R_bi @ (gyro - state.gyro_bias)

@@ -48,6 +48,7 @@ def test_the_base_imports_and_estimates(base_python: str) -> None:
     code = """
 import numpy as np, gait
 from gait.invariant_ekf import InvariantEKF
+from gait.samples import SAMPLE
 robot = gait.Robot.load("go1")
 assert robot.feet(robot.q_stand).shape == (4, 3)
 ekf = InvariantEKF()
@@ -56,9 +57,8 @@ for _ in range(100):
     assert ekf.step(np.zeros(3), np.array([0.5, 0.0, 9.81]), 0.002, np.zeros(3), np.eye(3))
 assert np.isfinite(ekf.cov).all()
 estimator = gait.Estimator.load("go1")
-for k in range(100):
-    joints = robot.q_stand
-    state = estimator.update(0.002 * k, np.zeros(3), np.array([0.0, 0.0, 9.81]), joints, 0.0 * joints, joints)
+for row in gait.open_log(SAMPLE).slice(None, 0.4).rows():
+    state = estimator.update(row)
 assert np.isfinite(state.vel_b).all() and state.health.ok, state
 print("fine")
 """
