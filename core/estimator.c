@@ -721,6 +721,9 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
     const size_t joints = (size_t)c->robot.joints * sizeof(double), features = 6 * sizeof(float) + joints / 2 * 3;
     const gait_leg_state *l = &g->legs;
     const double *const arrays[5] = {g->input.q, g->input.dq, g->input.e, g->input.raw_q, g->input.raw_dq};
+    const gait_joint_state *checks = &g->input.joints;
+    const double *const of_joints[7] = {checks->slow_q, checks->slow_dq, checks->moves, checks->turns,
+                                        checks->apart,  checks->same,    checks->doubt};
     const double *const of_legs[9] = {l->tau[0], l->tau[1], l->q[0],  l->q[1],      l->dq[0],
                                       l->dq[1],  l->last_dq, l->ddq, l->smooth_tau};
     size_t floats;
@@ -728,7 +731,9 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
     plan_range(plan, g, g, offsetof(gait_t, filter.P) + (size_t)(size * GAIT_STRIDE(size)) * sizeof(double));
     plan_range(plan, g, &g->input, offsetof(gait_input, q));
     for (int k = 0; k < 5; k++) plan_range(plan, g, arrays[k], joints);
-    plan_range(plan, g, g->input.unchanged, sizeof g->input - offsetof(gait_input, unchanged));
+    plan_range(plan, g, g->input.unchanged, offsetof(gait_input, joints) - offsetof(gait_input, unchanged));
+    for (int k = 0; k < 7; k++) plan_range(plan, g, of_joints[k], joints);
+    plan_range(plan, g, checks->speed2, sizeof g->input - offsetof(gait_input, joints) - offsetof(gait_joint_state, speed2));
     if (c->method == GAIT_CONTACTS) plan_range(plan, g, &g->contacts, sizeof g->contacts);
     for (int k = 0; k < 9 && c->method == GAIT_LEGS; k++) plan_range(plan, g, of_legs[k], joints);
     if (c->method == GAIT_LEGS) {
