@@ -305,7 +305,7 @@ def builtin_step(
     """A step as a built-in function, which is cheaper than a call through ctypes. None: it cannot read what it got.
 
     Args:
-        caller: what the step needs to know; filled in, and kept alive by whoever calls.
+        caller: what the step needs to know; filled in, and kept alive by the caller.
         sample: type of a whole sample, a tuple of its fields.
         state: type of what a step returns, with the slots of a `gait.state.StateRows`.
         layout: of the states; kept alive likewise.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gait.errors import GaitError
 
 KINDS = 8
-"""Different reasons that are told; whoever sends at random would find any number of them."""
+"""Different reasons that are told; a sender of random bytes would find any number of them."""
 _SHORT = 60
 
 

@@ -38,7 +38,7 @@ UNINFORMATIVE = 3.0
 
 
 class Features(NamedTuple):
-    """What a sample tells of base and legs, in the precision of the filter."""
+    """Features of base and legs in a sample, in the precision of the filter."""
 
     shared: Tensor
     """Angular rate and specific force in base axes (6, n)."""
