@@ -137,7 +137,7 @@ static uint32_t judge_feet(gait_t *g)
     double delta[3] = {0.0}, spread[3] = {0.0}, instant[3], predicted[3], R_wb[9];
     int feet = 0;
     uint32_t health = 0;
-    for (int i = 0; i < 3; i++) rotate(g->config->robot.R_bi, g->filter.R + 3 * i, R_wb + 3 * i);
+    base_axes(g, R_wb);
     velocity_variance(&g->filter, R_wb, predicted);
     for (int leg = 0; leg < legs; leg++) {
         double nis = 0.0, speed2 = 0.0;
@@ -147,15 +147,14 @@ static uint32_t judge_feet(gait_t *g)
             const double v = c->slip_b[leg][i];
             nis += v * v / (predicted[i] + FOOT_STD * FOOT_STD) / 3.0;
             speed2 += v * v;
-            delta[i] -= v;
         }
         g->monitor.leg_ratio[leg] = sqrt(nis) / FOOT_GATE;
         if (nis > FOOT_GATE * FOOT_GATE && speed2 > FOOT_SPEED * FOOT_SPEED) {
             c->contact[leg] = 0;
             health |= GAIT_REJECTED;
-            for (int i = 0; i < 3; i++) delta[i] += c->slip_b[leg][i];
             continue;
         }
+        for (int i = 0; i < 3; i++) delta[i] -= c->slip_b[leg][i];
         feet++;
     }
     if (feet == 0) return health;

@@ -257,6 +257,7 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
 void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt);
 
 /* monitor.c */
+void base_axes(const gait_t *g, double R_wb[9]);
 void monitor_reset(gait_t *g);
 uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double predicted[3], const double instant[3],
                            const double spread[3], const double claimed[3], double dt);

@@ -210,11 +210,18 @@ static double unknown(double time, double part)
 }
 
 /* Carry the filter over dt seconds without a good accelerometer: velocity held, covariance inflated by how the body may
- * have moved in the last `part` of `time` seconds, `rate` and `accel` at most; the gyro is used if it is given. */
+ * have moved in the last `part` of `time` seconds, `rate` and `accel` at most; the gyro is used if it is given. Feet, which
+ * only the contact-aided filter has, are let go of. */
 static void bridge(gait_t *g, const double *gyro, double time, double part, double dt, double rate, double accel)
 {
     const gait_settings *s = &g->config->settings;
     gait_filter *f = &g->filter;
+    for (int leg = 0; leg < g->config->robot.legs; leg++) {
+        if (f->active[leg]) filter_remove_foot(f, leg);
+        g->contacts.contact[leg] = 0;
+        g->contacts.waiting[leg] = 0.0;
+        g->contacts.fresh[leg] = 1;
+    }
     gait_settings floating = *s; /* a velocity that is held does not lean with the orientation */
     const int ld = GAIT_STRIDE(f->size);
     const double variance = unknown(time, part), density = sqrt(variance / dt);
@@ -228,25 +235,12 @@ static void bridge(gait_t *g, const double *gyro, double time, double part, doub
     for (int i = 0; i < 3; i++) f->P[(POS + i) * ld + POS + i] += 0.1 * accel * accel * variance * time * time;
 }
 
-/* The same, feet let go of, of which only the contact-aided filter has any. */
-static void bridge_without_feet(gait_t *g, const double *gyro, double time, double part, double dt, double rate,
-                                double accel)
-{
-    for (int leg = 0; leg < g->config->robot.legs; leg++) {
-        if (g->filter.active[leg]) filter_remove_foot(&g->filter, leg);
-        g->contacts.contact[leg] = 0;
-        g->contacts.waiting[leg] = 0.0;
-        g->contacts.fresh[leg] = 1;
-    }
-    bridge(g, gyro, time, part, dt, rate, accel);
-}
-
 /* A gap between samples; how long a clock that was set back stood still is not known. */
 static void bridge_gap(gait_t *g, uint32_t health)
 {
     const gait_settings *s = &g->config->settings;
     const double dt = smaller(g->input.dt, LONGEST_GAP), time = health & GAIT_CLOCK_BACK ? dt + s->max_gap : dt;
-    bridge_without_feet(g, NULL, time, time, dt, s->gap_rate, s->gap_accel);
+    bridge(g, NULL, time, time, dt, s->gap_rate, s->gap_accel);
 }
 
 /* Carry the filter over dt seconds without a good IMU, or without a good accelerometer. A body hit so hard that the IMU
@@ -260,7 +254,7 @@ static void bridge_blind(gait_t *g, double dt, uint32_t health)
     double most_rate = s->gap_rate, most_accel = saturated ? s->max_accel : s->gap_accel;
     if (gyro->charge > 0.0) most_rate = larger(most_rate, gyro->level);
     if (late > 0.0) most_accel = larger(most_accel, fabs(s->gravity));
-    bridge_without_feet(g, gyro->blind > 0.0 ? NULL : g->input.gyro, time, dt + late, dt, most_rate, most_accel);
+    bridge(g, gyro->blind > 0.0 ? NULL : g->input.gyro, time, dt + late, dt, most_rate, most_accel);
 }
 
 /* Variance over dt^2 that what a sensor did not measure adds: samples that were lost, repeated, cut off or a spike, the

@@ -235,7 +235,7 @@ prediction predicted_state(const gait_t *g)
     }
     rotate(robot->R_bi, rate, omega_b);
     rotate(robot->R_bi, force, p.acceleration);
-    for (int i = 0; i < 3; i++) rotate(robot->R_bi, f->R + 3 * i, R_wb + 3 * i);
+    base_axes(g, R_wb);
     rotate_back(R_wb, f->x[0], p.velocity);
     cross(omega_b, robot->p_bi, lever_b);
     for (int i = 0; i < 3; i++) p.velocity[i] -= lever_b[i];

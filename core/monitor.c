@@ -39,7 +39,8 @@ static void inflate(gait_filter *f, int row, const double A[9], const double var
             for (int k = 0; k < 3; k++) f->P[(row + i) * ld + row + j] += A[3 * i + k] * variance[k] * A[3 * j + k];
 }
 
-static void base_axes(const gait_t *g, double R_wb[9])
+/* Orientation of base_link, whose axes are the columns. */
+void base_axes(const gait_t *g, double R_wb[9])
 {
     for (int i = 0; i < 3; i++) rotate(g->config->robot.R_bi, g->filter.R + 3 * i, R_wb + 3 * i);
 }
