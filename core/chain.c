@@ -1,138 +1,278 @@
-/* Kinematics and dynamics of a leg with an abduction joint (about x) and two pitch joints (about y), in closed form.
+/* A leg as a serial chain: one outward pass, from which everything else about it follows.
  *
- * Feet are the centres of their spheres, in the base frame. */
+ * Link frames are parallel to base_link where all joints are at zero, so that fixed transforms are folded away and a chain
+ * is its axes and offsets. Everything is in base_link. src/gait/reference/chain.py has the equations. */
 #include <math.h>
+#include <string.h>
 
 #include "core.h"
 
-/* Foot position and its Jacobian. */
-void leg_forward(const gait_robot *robot, int leg, const double *q, double foot_b[3], double J[9])
+/* Rotation about a unit axis, and its product with R; axes of the frame are most of all there are. */
+static void turn_link(const double R[9], int kind, const double axis[3], double angle, double out[9])
 {
-    const double *s = robot->signs[leg], *base = robot->offsets[leg][0], *hip = robot->offsets[leg][1];
-    const double *thigh = robot->offsets[leg][2], *calf = robot->offsets[leg][3];
-    const double a_t = s[1] * q[1], a_c = a_t + s[2] * q[2];
-    const double c_h = cos(s[0] * q[0]), s_h = sin(s[0] * q[0]);
-    const double c_t = cos(a_t), s_t = sin(a_t), c_c = cos(a_c), s_c = sin(a_c);
-    /* In the hip link's frame: thigh and calf offsets turned about y. */
-    const double tx = c_t * thigh[0] + s_t * thigh[2], tz = -s_t * thigh[0] + c_t * thigh[2];
-    const double kx = c_c * calf[0] + s_c * calf[2], kz = -s_c * calf[0] + c_c * calf[2];
-    const double x = hip[0] + tx + kx, y = hip[1] + thigh[1] + calf[1], z = hip[2] + tz + kz;
-    foot_b[0] = base[0] + x;
-    foot_b[1] = base[1] + c_h * y - s_h * z;
-    foot_b[2] = base[2] + s_h * y + c_h * z;
-    /* A rotation about y by da moves (x, z) by (z, -x) da. */
-    const double jx = tz + kz, jz = -(tx + kx);
-    J[0] = 0.0;
-    J[3] = s[0] * (-s_h * y - c_h * z);
-    J[6] = s[0] * (c_h * y - s_h * z);
-    J[1] = s[1] * jx;
-    J[4] = -s[1] * s_h * jz;
-    J[7] = s[1] * c_h * jz;
-    J[2] = s[2] * kz;
-    J[5] = s[2] * s_h * kx;
-    J[8] = -s[2] * c_h * kx;
+    const double c = cos(angle), s = sin(angle), v = 1.0 - c, x = axis[0], y = axis[1], z = axis[2];
+    if (kind == GAIT_ABOUT_ANY) {
+        const double T[9] = {c + v * x * x,     v * x * y - s * z, v * x * z + s * y, v * x * y + s * z, c + v * y * y,
+                             v * y * z - s * x, v * x * z - s * y, v * y * z + s * x, c + v * z * z};
+        for (int i = 0; i < 9; i += 3)
+            for (int j = 0; j < 3; j++) out[i + j] = R[i] * T[j] + R[i + 1] * T[3 + j] + R[i + 2] * T[6 + j];
+        return;
+    }
+    /* About axis k: column k stays, those after it mix. */
+    const int k = kind - GAIT_ABOUT_X, a = (k + 1) % 3, b = (k + 2) % 3;
+    for (int i = 0; i < 9; i += 3) {
+        const double first = R[i + a], second = R[i + b];
+        out[i + k] = R[i + k];
+        out[i + a] = c * first + s * second;
+        out[i + b] = c * second - s * first;
+    }
+}
+
+/* Links, joints and foot of a leg, and how fast each encoder moves and turns the foot. */
+void leg_pass(const gait_robot *robot, int leg, const double *q, leg_pose *m)
+{
+    static const double level[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
+    const int begin = robot->link_start[leg], links = robot->link_start[leg + 1] - begin;
+    const double *R = level;
+    double at[3] = {0.0};
+    m->links = links;
+    m->joints = robot->leg_start[leg + 1] - robot->leg_start[leg];
+    for (int s = 0; s < links; s++) {
+        const int l = begin + s, kind = robot->link_kind[l];
+        const double by = robot->ratio[l] * q[robot->link_joint[l]] + robot->shift[l];
+        double *p = m->p[s], *z = m->z[s], step[3];
+        rotate(R, robot->offsets[l], step);
+        if (kind >= GAIT_ABOUT_X) for (int i = 0; i < 3; i++) z[i] = R[3 * i + kind - GAIT_ABOUT_X];
+        else rotate(R, robot->axes[l], z);
+        for (int i = 0; i < 3; i++) p[i] = at[i] + step[i];
+        if (kind == GAIT_ALONG) {
+            for (int i = 0; i < 3; i++) p[i] += by * z[i];
+            memcpy(m->R[s], R, sizeof m->R[s]);
+        } else {
+            turn_link(R, kind, robot->axes[l], by, m->R[s]);
+        }
+        R = m->R[s];
+        memcpy(at, p, sizeof at);
+    }
+    rotate(R, robot->feet[leg], m->foot);
+    for (int i = 0; i < 3; i++) m->foot[i] += at[i];
+    memset(m->J, 0, 3 * (size_t)m->joints * sizeof(double));
+    memset(m->W, 0, 3 * (size_t)m->joints * sizeof(double));
+    for (int s = 0; s < links; s++) {
+        const int l = begin + s, slides = robot->link_kind[l] == GAIT_ALONG;
+        const double ratio = robot->ratio[l], *z = m->z[s];
+        const double lever[3] = {m->foot[0] - m->p[s][0], m->foot[1] - m->p[s][1], m->foot[2] - m->p[s][2]};
+        double *J = m->J + 3 * robot->link_joint[l], *W = m->W + 3 * robot->link_joint[l], moves[3];
+        cross(z, lever, moves);
+        for (int i = 0; i < 3; i++) {
+            J[i] += ratio * (slides ? z[i] : moves[i]);
+            W[i] += slides ? 0.0 : ratio * z[i];
+        }
+    }
+}
+
+/* Sum of the columns of J or W (joints, 3) times x. */
+void leg_sum(const double *columns, int joints, const double *x, double out[3])
+{
+    out[0] = out[1] = out[2] = 0.0;
+    for (int j = 0; j < joints; j++)
+        for (int i = 0; i < 3; i++) out[i] += columns[3 * j + i] * x[j];
 }
 
 /* Velocity of a foot as seen from a point that moves with the base: J dq + w x p. A foot at rest measures the base
  * velocity as the negative of this. */
-void leg_foot_velocity(const double J[9], const double *dq, const double omega_b[3], const double foot_b[3],
-                       double out[3])
+void leg_foot_velocity(const leg_pose *m, const double *dq, const double omega_b[3], double out[3])
 {
     double turning[3];
-    rotate(J, dq, out);
-    cross(omega_b, foot_b, turning);
+    leg_sum(m->J, m->joints, dq, out);
+    cross(omega_b, m->foot, turning);
     for (int i = 0; i < 3; i++) out[i] += turning[i];
 }
 
-/* Angular velocity of the last link relative to the world, in base axes. */
-void leg_calf_rate(const gait_robot *robot, int leg, const double *q, const double *dq, const double omega_b[3],
-                   double out[3])
+/* Angular velocity of the foot relative to the world, in base axes. */
+void leg_foot_rate(const leg_pose *m, const double *dq, const double omega_b[3], double out[3])
 {
-    const double *s = robot->signs[leg], angle = s[0] * q[0], pitch_rate = s[1] * dq[1] + s[2] * dq[2];
-    out[0] = omega_b[0] + s[0] * dq[0];
-    out[1] = omega_b[1] + cos(angle) * pitch_rate;
-    out[2] = omega_b[2] + sin(angle) * pitch_rate;
+    leg_sum(m->W, m->joints, dq, out);
+    for (int i = 0; i < 3; i++) out[i] += omega_b[i];
 }
 
-/* Moment about x and y that turns a link about its own centre of mass: I alpha + w x I w. */
-static void spin_moment(const double *link, double c, double s, double hip_rate, double hip_acc, double rate, double acc,
-                        double moment[2])
+/* From the point of the foot that touches the ground to its centre, given the direction up: a sphere touches below its
+ * centre, a sole with its lowest corner, with an edge, or, while it is level, around its centre. */
+static const double LEVEL = 0.005; /* m by which corners of a sole differ in height that touch the ground together */
+void leg_contact_lever(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], double out[3])
 {
-    const double xx = link[4], yy = link[5], zz = link[6], xy = link[7], xz = link[8], yz = link[9];
-    /* Rates in the link's own axes; the last part of the acceleration is the pitch axis being carried by the hip. */
-    const double wx = c * hip_rate, wy = rate, wz = s * hip_rate;
-    const double ax = c * hip_acc - s * hip_rate * rate, ay = acc, az = s * hip_acc + c * hip_rate * rate;
-    const double hx = xx * wx + xy * wy + xz * wz, hy = xy * wx + yy * wy + yz * wz, hz = xz * wx + yz * wy + zz * wz;
-    const double nx = xx * ax + xy * ay + xz * az + wy * hz - wz * hy;
-    const double nz = xz * ax + yz * ay + zz * az + wx * hy - wy * hx;
-    moment[0] = c * nx + s * nz;
-    moment[1] = xy * ax + yy * ay + yz * az + wz * hx - wx * hz;
+    const double radius = robot->foot_radius[leg];
+    const int corners = robot->corner_count[leg];
+    double at[4][3], height[4], lowest = INFINITY, total = 0.0;
+    for (int i = 0; i < 3; i++) out[i] = radius * up_b[i];
+    if (!corners) return;
+    for (int c = 0; c < corners; c++) {
+        rotate(m->R[m->links - 1], robot->corners[leg][c], at[c]);
+        height[c] = at[c][0] * up_b[0] + at[c][1] * up_b[1] + at[c][2] * up_b[2];
+        lowest = smaller(lowest, height[c]);
+    }
+    for (int c = 0; c < corners; c++) total += height[c] = exp((lowest - height[c]) / LEVEL);
+    for (int c = 0; c < corners; c++)
+        for (int i = 0; i < 3; i++) out[i] -= height[c] / total * at[c][i];
 }
 
-/* Joint torques of a leg that moves freely on a base that does not turn. Everything is in the frame that turns with the hip
- * link: there thigh and calf are a planar double pendulum in x and z, carried by a rotation about x. gravity_b is
- * gravity less the base's own acceleration, if known. */
-void leg_torque(const gait_robot *robot, int leg, const double *q, const double *dq, const double *ddq,
-                const double gravity_b[3], double torque[3])
+/* Force and moment that move a link, about its centre of mass, from its own motion and that of its joint; the lever is
+ * from the joint to the centre of mass. */
+static void link_load(const double *inertial, const double R[9], const double w[3], const double alpha[3],
+                      const double a[3], double lever[3], double force[3], double moment[3])
 {
-    const double *sign = robot->signs[leg], *hip = robot->offsets[leg][1], *shank = robot->offsets[leg][2];
-    const double *link0 = robot->inertial[leg][0], *link1 = robot->inertial[leg][1], *link2 = robot->inertial[leg][2];
+    const double *I = inertial + 4;
+    double w_l[3], alpha_l[3], own[3], spin[3], turning[3], swing[3], lean[3];
+    rotate(R, inertial + 1, lever);
+    cross(w, lever, lean);
+    cross(w, lean, swing);
+    cross(alpha, lever, turning);
+    for (int i = 0; i < 3; i++) force[i] = inertial[0] * (a[i] + turning[i] + swing[i]);
+    rotate_back(R, w, w_l);
+    rotate_back(R, alpha, alpha_l);
+    const double I_l[9] = {I[0], I[3], I[4], I[3], I[1], I[5], I[4], I[5], I[2]};
+    rotate(I_l, w_l, own);
+    cross(w_l, own, spin);
+    rotate(I_l, alpha_l, own);
+    for (int i = 0; i < 3; i++) own[i] += spin[i];
+    rotate(R, own, moment);
+}
+
+/* Joint torques of a leg that moves freely on a base that does not turn, by Newton and Euler. gravity_b is gravity less the
+ * base's own acceleration, if known. */
+void leg_torque(const gait_robot *robot, int leg, const leg_pose *m, const double *dq, const double *ddq,
+                const double gravity_b[3], double *torque)
+{
+    const int begin = robot->link_start[leg];
     const double *armature = robot->armature + robot->leg_start[leg];
-    const double c_h = cos(sign[0] * q[0]), s_h = sin(sign[0] * q[0]);
-    const double thigh_angle = sign[1] * q[1], calf_angle = thigh_angle + sign[2] * q[2];
-    const double c_t = cos(thigh_angle), s_t = sin(thigh_angle), c_c = cos(calf_angle), s_c = sin(calf_angle);
-    const double hip_rate = sign[0] * dq[0], hip_acc = sign[0] * ddq[0];
-    const double w1 = sign[1] * dq[1], e1 = sign[1] * ddq[1];
-    const double w2 = w1 + sign[2] * dq[2], e2 = e1 + sign[2] * ddq[2];
-    const double gx = gravity_b[0], gy = c_h * gravity_b[1] + s_h * gravity_b[2];
-    const double gz = -s_h * gravity_b[1] + c_h * gravity_b[2];
-    double n1[2], n2[2];
-
-    /* In the plane: thigh joint to its centre of mass, thigh to calf joint, calf joint to its centre of mass. */
-    const double tx = c_t * link1[1] + s_t * link1[3], tz = -s_t * link1[1] + c_t * link1[3];
-    const double kx = c_t * shank[0] + s_t * shank[2], kz = -s_t * shank[0] + c_t * shank[2];
-    const double cx = c_c * link2[1] + s_c * link2[3], cz = -s_c * link2[1] + c_c * link2[3];
-    /* Centres of mass, their velocities along z and their accelerations relative to the hip frame. */
-    const double y1 = hip[1] + link1[2], z1 = hip[2] + tz, y2 = hip[1] + shank[1] + link2[2], z2 = hip[2] + kz + cz;
-    const double vz1 = -w1 * tx, vz2 = -w1 * kx - w2 * cx;
-    const double ax1 = e1 * tz - w1 * w1 * tx, az1 = -e1 * tx - w1 * w1 * tz;
-    const double ax2 = e1 * kz - w1 * w1 * kx + e2 * cz - w2 * w2 * cx;
-    const double az2 = -e1 * kx - w1 * w1 * kz - e2 * cx - w2 * w2 * cz;
-    /* Forces: mass times (relative + Coriolis + Euler + centripetal acceleration - gravity). */
-    const double hip2 = hip_rate * hip_rate, m0 = link0[0], m1 = link1[0], m2 = link2[0];
-    const double fy0 = m0 * (-hip_acc * link0[3] - hip2 * link0[2] - gy);
-    const double fz0 = m0 * (hip_acc * link0[2] - hip2 * link0[3] - gz);
-    const double fx1 = m1 * (ax1 - gx), fy1 = m1 * (-2.0 * hip_rate * vz1 - hip_acc * z1 - hip2 * y1 - gy);
-    const double fz1 = m1 * (az1 + hip_acc * y1 - hip2 * z1 - gz);
-    const double fx2 = m2 * (ax2 - gx), fy2 = m2 * (-2.0 * hip_rate * vz2 - hip_acc * z2 - hip2 * y2 - gy);
-    const double fz2 = m2 * (az2 + hip_acc * y2 - hip2 * z2 - gz);
-    spin_moment(link1, c_t, s_t, hip_rate, hip_acc, w1, e1, n1);
-    spin_moment(link2, c_c, s_c, hip_rate, hip_acc, w2, e2, n2);
-
-    const double about_x = link0[4] * hip_acc + n1[0] + n2[0]
-        + (link0[2] * fz0 - link0[3] * fy0 + y1 * fz1 - z1 * fy1 + y2 * fz2 - z2 * fy2);
-    const double at_calf = n2[1] + cz * fx2 - cx * fz2;
-    const double at_thigh = at_calf + n1[1] + tz * fx1 - tx * fz1 + kz * fx2 - kx * fz2;
-    torque[0] = sign[0] * about_x + armature[0] * ddq[0];
-    torque[1] = sign[1] * at_thigh + armature[1] * ddq[1];
-    torque[2] = sign[2] * at_calf + armature[2] * ddq[2];
+    double w[3] = {0.0}, alpha[3] = {0.0}, a[3] = {-gravity_b[0], -gravity_b[1], -gravity_b[2]};
+    double lever[GAIT_LEG_LINKS][3], force[GAIT_LEG_LINKS][3], moment[GAIT_LEG_LINKS][3];
+    for (int s = 0; s < m->links; s++) {
+        const int l = begin + s, slides = robot->link_kind[l] == GAIT_ALONG;
+        const double rate = robot->ratio[l] * dq[robot->link_joint[l]], acc = robot->ratio[l] * ddq[robot->link_joint[l]];
+        const double *z = m->z[s];
+        double carried[3];
+        if (s > 0) {
+            const double r[3] = {m->p[s][0] - m->p[s - 1][0], m->p[s][1] - m->p[s - 1][1], m->p[s][2] - m->p[s - 1][2]};
+            double turning[3], lean[3], swing[3];
+            cross(alpha, r, turning);
+            cross(w, r, lean);
+            cross(w, lean, swing);
+            for (int i = 0; i < 3; i++) a[i] += turning[i] + swing[i];
+        }
+        cross(w, z, carried);
+        for (int i = 0; i < 3; i++) {
+            if (slides) {
+                a[i] += z[i] * acc + 2.0 * carried[i] * rate;
+            } else {
+                alpha[i] += z[i] * acc + carried[i] * rate;
+                w[i] += z[i] * rate;
+            }
+        }
+        link_load(robot->inertial[l], m->R[s], w, alpha, a, lever[s], force[s], moment[s]);
+    }
+    for (int j = 0; j < m->joints; j++) torque[j] = armature[j] * ddq[j];
+    double carried[3] = {0.0}, about[3] = {0.0}; /* by the links behind: force, moment about this joint */
+    for (int s = m->links - 1; s >= 0; s--) {
+        const int l = begin + s;
+        double own[3], behind[3];
+        if (s + 1 < m->links) {
+            const double r[3] = {m->p[s + 1][0] - m->p[s][0], m->p[s + 1][1] - m->p[s][1], m->p[s + 1][2] - m->p[s][2]};
+            cross(r, carried, behind);
+            for (int i = 0; i < 3; i++) about[i] += behind[i];
+        }
+        cross(lever[s], force[s], own);
+        for (int i = 0; i < 3; i++) {
+            about[i] += moment[s][i] + own[i];
+            carried[i] += force[s][i];
+        }
+        const double *load = robot->link_kind[l] == GAIT_ALONG ? carried : about, *z = m->z[s];
+        torque[robot->link_joint[l]] += robot->ratio[l] * (z[0] * load[0] + z[1] * load[1] + z[2] * load[2]);
+    }
 }
 
-/* Force of the ground on the foot: -J'^-1 (tau - tau_free). Returns 0, with a force of zero, where the leg is stretched
- * out straight and torques say nothing. */
-int leg_ground_force(const double J[9], const double *tau, const double *tau_free, double force_b[3])
+/* Of three joints and a round foot: -J'^-1 (tau - tau_free). */
+static int three_joint_force(const double *J, const double *t, double force_b[3])
 {
-    const double a = J[0], b = J[3], c = J[6], d = J[1], e = J[4], f = J[7], g = J[2], h = J[5], i = J[8];
-    const double t0 = tau_free[0] - tau[0], t1 = tau_free[1] - tau[1], t2 = tau_free[2] - tau[2];
+    const double a = J[0], b = J[1], c = J[2], d = J[3], e = J[4], f = J[5], g = J[6], h = J[7], i = J[8];
     const double det = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g);
-    if (!(fabs(det) > 1e-5 && isfinite(t0 + t1 + t2))) {
+    if (!(fabs(det) > 1e-5 && isfinite(t[0] + t[1] + t[2]))) {
         force_b[0] = force_b[1] = force_b[2] = 0.0;
         return 0;
     }
-    force_b[0] = ((e * i - f * h) * t0 + (c * h - b * i) * t1 + (b * f - c * e) * t2) / det;
-    force_b[1] = ((f * g - d * i) * t0 + (a * i - c * g) * t1 + (c * d - a * f) * t2) / det;
-    force_b[2] = ((d * h - e * g) * t0 + (b * g - a * h) * t1 + (a * e - b * d) * t2) / det;
+    force_b[0] = ((e * i - f * h) * t[0] + (c * h - b * i) * t[1] + (b * f - c * e) * t[2]) / det;
+    force_b[1] = ((f * g - d * i) * t[0] + (a * i - c * g) * t[1] + (c * d - a * f) * t[2]) / det;
+    force_b[2] = ((d * h - e * g) * t[0] + (b * g - a * h) * t[1] + (a * e - b * d) * t[2]) / det;
     return 1;
+}
+
+/* Force of the ground on the foot from torques less those of the free leg. Of three joints it is exact; of others the least
+ * squares of J' f = tau_free - tau, where a sole transmits a moment too, as a force at LEVER; damped by DAMPING, both in leg
+ * lengths, so that what joints do not tell is zero. Returns 0, with a force of zero, where torques say nothing. */
+static const double LEVER = 0.1, DAMPING = 0.01;
+int leg_ground_force(const gait_robot *robot, int leg, const leg_pose *m, const double *tau, const double *tau_free,
+                     double force_b[3])
+{
+    const int n = m->joints, first = robot->shared[leg], flat = robot->corner_count[leg] > 0, rows = flat ? 6 : 3;
+    const double lever = LEVER * robot->leg_length, damping = DAMPING * robot->leg_length;
+    double t[GAIT_LEG_LINKS], A[GAIT_LEG_LINKS][6], S[6][6], x[6], total = 0.0;
+    for (int j = 0; j < n; j++) total += t[j] = tau_free[j] - tau[j];
+    if (n == 3 && !first && !flat) return three_joint_force(m->J, t, force_b);
+    force_b[0] = force_b[1] = force_b[2] = 0.0;
+    if (!isfinite(total)) return 0;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < 3; i++) {
+            A[j][i] = m->J[3 * j + i];
+            A[j][3 + i] = lever * m->W[3 * j + i];
+        }
+    for (int r = 0; r < rows; r++) {
+        x[r] = 0.0;
+        for (int j = first; j < n; j++) x[r] += A[j][r] * t[j];
+        for (int k = 0; k <= r; k++) {
+            S[r][k] = r == k ? damping * damping : 0.0;
+            for (int j = first; j < n; j++) S[r][k] += A[j][r] * A[j][k];
+        }
+    }
+    for (int r = 0; r < rows; r++) { /* S = L L', then both triangles */
+        for (int k = 0; k <= r; k++) {
+            for (int i = 0; i < k; i++) S[r][k] -= S[r][i] * S[k][i];
+            S[r][k] = r == k ? sqrt(S[r][r]) : S[r][k] / S[k][k];
+        }
+        for (int k = 0; k < r; k++) x[r] -= S[r][k] * x[k];
+        x[r] /= S[r][r];
+    }
+    for (int r = rows - 1; r >= 0; r--) {
+        for (int k = r + 1; k < rows; k++) x[r] -= S[k][r] * x[k];
+        x[r] /= S[r][r];
+    }
+    memcpy(force_b, x, 3 * sizeof(double));
+    return 1;
+}
+
+/* The pass for callers that want one of its results alone. */
+void gait_leg_forward(const gait_robot *robot, int leg, const double *q, double *foot_b, double *jacobian, double *angular)
+{
+    leg_pose m;
+    leg_pass(robot, leg, q, &m);
+    memcpy(foot_b, m.foot, sizeof m.foot);
+    memcpy(jacobian, m.J, 3 * (size_t)m.joints * sizeof(double));
+    memcpy(angular, m.W, 3 * (size_t)m.joints * sizeof(double));
+}
+
+void gait_leg_torque(const gait_robot *robot, int leg, const double *q, const double *dq, const double *ddq,
+                     const double *gravity_b, double *torque)
+{
+    leg_pose m;
+    leg_pass(robot, leg, q, &m);
+    leg_torque(robot, leg, &m, dq, ddq, gravity_b, torque);
+}
+
+int gait_leg_force(const gait_robot *robot, int leg, const double *q, const double *tau, const double *tau_free,
+                   double *force_b)
+{
+    leg_pose m;
+    leg_pass(robot, leg, q, &m);
+    return leg_ground_force(robot, leg, &m, tau, tau_free, force_b);
 }
 
 /* What a joint's PD loop makes of its tracking error. */

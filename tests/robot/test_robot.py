@@ -1,6 +1,7 @@
 """Robot kinematics against Pinocchio on Unitree's published Go1 URDF, and the checks of the YAML reader."""
 
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import needs
@@ -9,8 +10,9 @@ import pytest
 import yaml
 
 from gait import GaitError, Robot
-from gait.robot import kinematics, robot_names
+from gait.robot import Link, kinematics, robot_names
 from gait.robot.kinematics import leg_torque
+from gait.robot.stance_checks import mistakes
 
 SHARE = Path(sysconfig.get_paths()["purelib"]) / "cmeel.prefix/share/example-robot-data/robots"
 
@@ -160,7 +162,7 @@ def test_inverse_kinematics_returns_the_foot(go1: Robot) -> None:
             again = q[k].copy()
             again[3 * i : 3 * i + 3] = solution
             np.testing.assert_allclose(go1.feet(again)[i], feet[k, i], atol=1e-9)
-            assert np.sign(solution[2]) == go1.knee_sign
+            assert np.sign(solution[2]) == go1.knee_signs[i]
 
 
 def test_inverse_kinematics_out_of_reach(go1: Robot) -> None:
@@ -225,8 +227,8 @@ def test_a_bad_robot_file_says_what_to_fix(tmp_path: Path, edit, message: str) -
 
 def test_unknown_robot_and_broken_files(tmp_path: Path) -> None:
     assert "go1" in robot_names()
-    with pytest.raises(GaitError, match="unknown robot 'spot'.*go1"):
-        Robot.load("spot")
+    with pytest.raises(GaitError, match="unknown robot 'rex'.*go1"):
+        Robot.load("rex")
     with pytest.raises(GaitError, match="cannot read robot file"):
         Robot.load(tmp_path / "none.yaml")
     broken = tmp_path / "broken.yaml"
@@ -238,3 +240,49 @@ def test_unknown_robot_and_broken_files(tmp_path: Path) -> None:
         Robot.load(broken)
     with pytest.raises(GaitError, match="last axis must be 12"):
         Robot.load("go1").feet(np.zeros(11))
+
+
+SHIPPED = ["a1", "anymal_c", "b1", "g1", "go1", "go2", "h1", "mini_cheetah", "solo12", "spot", "t1"]
+
+
+def test_shipped_robots_stand_and_name_their_source() -> None:
+    assert robot_names() == SHIPPED
+    for name in SHIPPED:
+        robot = Robot.load(name)
+        wrong = [line for line in mistakes(robot) if "gain" not in line]
+        assert robot.name == name and not wrong, wrong
+        assert robot.source or "Sources" in (Path(kinematics.__file__).parent / f"{name}.yaml").read_text()
+
+
+@pytest.mark.parametrize("name", ["Go1", "unitree_go1", "UNITREE-GO1", "go1_description"])
+def test_names_are_forgiving(name: str) -> None:
+    assert Robot.load(name).name == "go1"
+
+
+def test_inverse_kinematics_of_knees_that_bend_both_ways() -> None:
+    """The knees of an ANYmal may bend either way by their range; in stance those of front and rear legs differ."""
+    robot = Robot.load("anymal_c")
+    assert sorted(robot.knee_signs) == [-1.0, -1.0, 1.0, 1.0]
+    feet = robot.feet(robot.q_stand)
+    q = np.concatenate([robot.inverse(leg, feet[i]) for i, leg in enumerate(robot.leg_names)])
+    np.testing.assert_allclose(q, robot.q_stand, atol=1e-9)
+
+
+def test_zeros_of_encoders_are_taken_off(go1: Robot, tmp_path: Path) -> None:
+    zeros = {"FR_hip_joint": 0.02, "RL_calf_joint": -0.03}
+    path = edited(tmp_path, lambda tree: tree.update(zeros=zeros))
+    robot, q = Robot.load(path), random_joints(go1, 20, 9)
+    np.testing.assert_allclose(robot.feet(q + robot.zeros), go1.feet(q), atol=1e-12)
+    assert robot.zeros[0] == 0.02 and robot.zeros[11] == -0.03 and not robot.zeros[1:11].any()
+    with pytest.raises(GaitError, match="unknown key 'FR_hip' in `zeros`"):
+        Robot.load(edited(tmp_path, lambda tree: tree.update(zeros={"FR_hip": 0.1})))
+
+
+def test_mistakes_are_named(go1: Robot) -> None:
+    assert mistakes(go1) == []
+    folded = replace(go1, q_stand=np.tile([0.0, 3.0, -2.8], 4))
+    assert "below its hip" in mistakes(folded)[0]
+    assert any(
+        "differ in height" in line for line in mistakes(replace(go1, q_stand=go1.q_stand * np.repeat([1, 0], 6)))
+    )
+    assert any("weighs" in line for line in mistakes(replace(go1, base=Link(1e4, np.zeros(3), np.eye(3)))))

@@ -1,7 +1,7 @@
 """Legs as serial chains in torch, all legs of n robots at once: `gait.reference.chain` and what of `contacts` legs use.
 
 Everything is in base_link. Vectors are (3, L, n), numbers of joints (J, L, n), see `torch_lie`. All legs have as many
-joints.
+joints, of the same kinds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gait.arrays import Array
+from gait.errors import GaitError
 from gait.lie import skew
 from gait.nets.torch_filter import constant
 from gait.nets.torch_lie import cross, determinant3, inverse3, product, turn, turn_back
@@ -20,69 +21,111 @@ from gait.robot import Robot
 
 SINGULAR = 1e-5
 """Manipulability |det J|, m^3, of a leg stretched out so straight that torques tell no force."""
+LEVER, DAMPING, LEVEL = 0.1, 0.01, 0.005
+"""Of forces by least squares, in leg lengths, and of the corners of a sole, m: see `gait.reference`."""
 
 
 class LinkPoses(NamedTuple):
     """Where the links of legs are."""
 
     rotations: list[Tensor]
-    """Of each link, J of (3, 3, L, n)."""
+    """Of each link, S of (3, 3, L, n)."""
     points: list[Tensor]
-    """Of the joints and the foot, J + 1 of (3, L, n)."""
+    """Of the joints and the foot, S + 1 of (3, L, n)."""
     axes: list[Tensor]
-    """Of the joints, J of (3, L, n)."""
+    """Of the joints, S of (3, L, n)."""
+    jacobian: Tensor
+    """Foot velocity by the encoders (3, J, L, n): z_j x (foot - p_j), or z_j of a joint that slides."""
+    angular: Tensor
+    """Angular velocity of the foot by the encoders (3, J, L, n)."""
 
 
 class TorchChains(nn.Module):
-    """The legs of a robot: abduction about x, then two joints about y."""
+    """The legs of a robot."""
 
     axes: Tensor
-    """Unit axis of each joint (J, 3, L, 1)."""
+    """Unit axis of each joint (S, 3, L, 1)."""
     offsets: Tensor
-    """From base_link to the first joint, from joint to joint, and from the last to the foot (J + 1, 3, L, 1)."""
+    """From base_link to the first joint, from joint to joint, and from the last to the foot (S + 1, 3, L, 1)."""
     mass: Tensor
-    """Of each link (J, L, 1)."""
+    """Of each link (S, L, 1)."""
     com: Tensor
-    """(J, 3, L, 1)."""
+    """(S, 3, L, 1)."""
     inertia: Tensor
-    """(J, 3, 3, L, 1)."""
+    """(S, 3, 3, L, 1)."""
     armature: Tensor
     """(J, L, 1)."""
+    ratio: Tensor
+    """Of each link to its encoder (S, L, 1), and what is added to it."""
+    shift: Tensor
+    corners: Tensor
+    """Of soles around the centres of the feet (C, 3, L, 1)."""
+    radius: Tensor
+    """Of the feet (L, 1)."""
     hat: Tensor
-    """The axes as matrices (J, 3, 3, L, 1), and their squares."""
+    """The axes as matrices (S, 3, 3, L, 1), and their squares."""
     hat2: Tensor
 
     def __init__(self, robot: Robot, dtype: torch.dtype) -> None:
         super().__init__()
-        axes = np.eye(3)[[0, 1, 1]] * robot.signs[:, :, None]
-        hat = np.array([[skew(axis) for axis in leg] for leg in axes])
-        arrays: dict[str, Array] = {
-            "axes": axes,
-            "offsets": robot.offsets,
-            "mass": np.array([[link.mass for link in links] for links in robot.links]),
-            "com": np.array([[link.com for link in links] for links in robot.links]),
-            "inertia": np.array([[link.inertia for link in links] for links in robot.links]),
-            "armature": robot.armature.reshape(axes.shape[:2]),
+        chains = robot.chains
+        kinds = {(len(c.foot.corners), tuple(c.source.tolist()), tuple(c.slides.tolist())) for c in chains}
+        if len(kinds) != 1:
+            raise GaitError(f"the legs of {robot.name} have different joints: use gait.Batch, which runs on the CPU")
+        self.source, self.slides = chains[0].source.tolist(), chains[0].slides.tolist()
+        self.length, self.shared = robot.leg_length, max(chain.shared for chain in chains)
+        hat = np.array([[skew(axis) for axis in chain.axes] for chain in chains])
+        names = ("axes", "offsets", "mass", "com", "inertia", "armature", "ratio", "shift")
+        arrays: dict[str, Array] = {name: np.array([getattr(chain, name) for chain in chains]) for name in names}
+        arrays |= {
+            "corners": np.array([chain.foot.corners for chain in chains]),
+            "radius": np.array([chain.foot.radius for chain in chains]),
             "hat": hat,
             "hat2": hat @ hat,
         }
-        for name, array in arrays.items():  # (L, J, ...) to (J, ..., L, 1)
+        for name, array in arrays.items():  # (L, S, ...) to (S, ..., L, 1)
             self.register_buffer(name, constant(np.moveaxis(array, 0, -1)[..., None], dtype), persistent=False)
 
     def link_poses(self, q: Tensor) -> LinkPoses:
-        """Of angles (J, L, n)."""
-        sine, versine = torch.sin(q), 1.0 - torch.cos(q)
+        """Of encoders (J, L, n)."""
+        moved = self.ratio * q[self.source] + self.shift  # (S, L, n)
+        sine, versine = torch.sin(moved), 1.0 - torch.cos(moved)
         eye = torch.eye(3, dtype=q.dtype, device=q.device)[..., None, None]
-        p = self.offsets[0].expand(-1, -1, q.shape[-1])
-        rotations, points, axes = list[Tensor](), [p], list[Tensor]()
-        for j in range(len(q)):
-            step = eye + sine[j] * self.hat[j] + versine[j] * self.hat2[j]
-            R = step if j == 0 else product(rotations[-1], step)
-            p = p + turn(R, self.offsets[j + 1])
-            rotations.append(R)
+        p, R = self.offsets[0].expand(-1, -1, q.shape[-1]), eye.expand(-1, -1, *q.shape[1:])
+        rotations, points, axes = list[Tensor](), list[Tensor](), list[Tensor]()
+        for s, slides in enumerate(self.slides):
+            z = turn(R, self.axes[s])
+            if slides:
+                p = p + moved[s] * z
+            else:
+                step = eye + sine[s] * self.hat[s] + versine[s] * self.hat2[s]
+                R = step if s == 0 else product(R, step)
             points.append(p)
-            axes.append(turn(R, self.axes[j]))
-        return LinkPoses(rotations, points, axes)
+            rotations.append(R)
+            axes.append(z)
+            p = p + turn(R, self.offsets[s + 1])
+        moves = [z if self.slides[s] else cross(z, p - points[s]) for s, z in enumerate(axes)]
+        turns = [torch.zeros_like(z) if self.slides[s] else z for s, z in enumerate(axes)]
+        jacobian, angular = (self._gathered(columns) for columns in (moves, turns))
+        return LinkPoses(rotations, [*points, p], axes, torch.stack(jacobian, 1), torch.stack(angular, 1))
+
+    def _gathered(self, per_link: list[Tensor]) -> list[Tensor]:
+        """Of the links' joints, summed up for the encoders that they follow."""
+        out: list[Tensor] = [torch.zeros(())] * len(self.armature)
+        for s, j in enumerate(self.source):
+            own = self.ratio[s] * per_link[s]
+            out[j] = own if self.source.index(j) == s else out[j] + own
+        return out
+
+    def contact_lever(self, poses: LinkPoses) -> Tensor:
+        """From the point of each foot that touches level ground to its centre (3, L, n)."""
+        zero = torch.zeros_like(poses.points[-1][0])
+        lever = torch.stack([zero, zero, zero + self.radius])
+        if not len(self.corners):
+            return lever
+        corners = torch.stack([turn(poses.rotations[-1], corner) for corner in self.corners])  # (C, 3, L, n)
+        weight = torch.softmax(-corners[:, 2] / LEVEL, dim=0)
+        return lever - (weight[:, None] * corners).sum(0)
 
     def joint_torques(self, poses: LinkPoses, dq: Tensor, ddq: Tensor, gravity_b: Tensor) -> Tensor:
         """Torques (J, L, n) of legs that touch nothing, on a base that does not turn, by Newton and Euler.
@@ -94,34 +137,45 @@ class TorchChains(nn.Module):
             gravity_b: gravity less the acceleration of the base (3, n), which is minus the specific force.
         """
         points, axes = poses.points, poses.axes
+        rates, accelerations = self.ratio * dq[self.source], self.ratio * ddq[self.source]
         w = alpha = torch.zeros_like(points[-1])
         a, at = -gravity_b[:, None], points[0]
         forces, moments, centres = [], [], []
         for j, (R, z) in enumerate(zip(poses.rotations, axes, strict=True)):
             r = points[j] - at
             a, at = a + cross(alpha, r) + cross(w, cross(w, r)), points[j]
-            alpha = alpha + z * ddq[j] + cross(w, z) * dq[j]
-            w = w + z * dq[j]
+            if self.slides[j]:
+                a = a + z * accelerations[j] + 2.0 * cross(w, z) * rates[j]
+            else:
+                alpha = alpha + z * accelerations[j] + cross(w, z) * rates[j]
+                w = w + z * rates[j]
             c = turn(R, self.com[j])
             forces.append(self.mass[j] * (a + cross(alpha, c) + cross(w, cross(w, c))))
             # In the link's own axes, where its inertia is constant.
             spin, own = turn_back(R, w), self.inertia[j]
             moments.append(turn(R, turn(own, turn_back(R, alpha)) + cross(spin, turn(own, spin))))
             centres.append(points[j] + c)
-        # Joint j carries all links from j on: tau_j = z_j . sum of (moment + (centre - p_j) x force).
+        # A joint carries all links from its own on: z . sum of (moment + (centre - p) x force), or z . sum of forces.
         torques = []
         for j, z in enumerate(axes):
-            load = moments[j] + cross(centres[j] - points[j], forces[j])
-            for k in range(j + 1, len(axes)):
-                load = load + moments[k] + cross(centres[k] - points[j], forces[k])
+            load = torch.zeros_like(z)
+            for k in range(j, len(axes)):
+                load = load + (forces[k] if self.slides[j] else moments[k] + cross(centres[k] - points[j], forces[k]))
             torques.append((z * load).sum(0))
-        return torch.stack(torques) + self.armature * ddq
+        return torch.stack(self._gathered(torques)) + self.armature * ddq
 
-
-def foot_jacobian(poses: LinkPoses) -> Tensor:
-    """J (3, J, L, n) with foot velocity = J dq on a base that rests: column j is z_j x (foot - p_j)."""
-    foot = poses.points[-1]
-    return torch.stack([cross(z, foot - p) for z, p in zip(poses.axes, poses.points[:-1], strict=True)], 1)
+    def ground_force(self, poses: LinkPoses, tau: Tensor, tau_free: Tensor) -> Tensor:
+        """Force of the ground on the feet (3, L, n): the f of J' f = tau_free - tau, or zero where it is not told."""
+        jacobian, t = poses.jacobian, tau_free - tau
+        if len(t) == 3 and not self.shared and not len(self.corners):
+            det = determinant3(jacobian)
+            told = det.abs() > SINGULAR
+            return torch.where(told, turn_back(inverse3(jacobian, torch.where(told, det, 1.0)), t), 0.0)
+        A = torch.cat([jacobian, LEVER * self.length * poses.angular]) if len(self.corners) else jacobian
+        A, t = A[:, self.shared :].permute(2, 3, 0, 1), t[self.shared :]  # (L, n, 3 or 6, J)
+        damping = (DAMPING * self.length) ** 2 * torch.eye(A.shape[-2], dtype=A.dtype, device=A.device)
+        wrench: Tensor = torch.linalg.solve(A @ A.mT + damping, A @ t.permute(1, 2, 0)[..., None])
+        return wrench[..., :3, 0].permute(2, 0, 1)
 
 
 def foot_velocity(jacobian: Tensor, foot: Tensor, dq: Tensor, w_b: Tensor) -> Tensor:
@@ -131,17 +185,4 @@ def foot_velocity(jacobian: Tensor, foot: Tensor, dq: Tensor, w_b: Tensor) -> Te
 
 def foot_rate(poses: LinkPoses, dq: Tensor, w_b: Tensor) -> Tensor:
     """Angular velocity of the last link (3, L, n), which carries the foot."""
-    return w_b[:, None] + turn(torch.stack(poses.axes, 1), dq)
-
-
-def ground_force(jacobian: Tensor, tau: Tensor, tau_free: Tensor) -> Tensor:
-    """Force of the ground on the feet (3, L, n): the f of J' f = tau_free - tau, or zero where a leg is singular."""
-    det = determinant3(jacobian)
-    told = det.abs() > SINGULAR
-    force = turn_back(inverse3(jacobian, torch.where(told, det, 1.0)), tau_free - tau)
-    return torch.where(told, force, 0.0)
-
-
-def rolling_velocity(rate: Tensor, radius: float) -> Tensor:
-    """How fast the contact point of a round foot moves along level ground (3, L, n): r w_foot x up."""
-    return radius * torch.stack([rate[1], -rate[0], torch.zeros_like(rate[0])])
+    return w_b[:, None] + turn(poses.angular, dq)

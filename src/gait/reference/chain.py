@@ -1,86 +1,38 @@
 """A leg as a serial chain: where its foot is, how it moves, and the joint torques that a motion takes.
 
-Link frames are parallel to base_link where all joint angles are zero, so a chain is its axes and offsets alone. All
+Link frames are parallel to base_link where all joints are at zero, so a chain is its axes and offsets alone. All
 results are in base_link. Nothing here knows how many joints a leg has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gait.arrays import Array
-from gait.lie import so3_exp
-from gait.robot import Robot
+from gait.robot import Chain, Robot
 
-
-@dataclass(frozen=True)
-class Chain:
-    """A leg of J joints; link j turns with joint j."""
-
-    axes: Array
-    """Unit axis of each joint (J, 3)."""
-    offsets: Array
-    """From base_link to the first joint, from joint to joint, and from the last to the foot (J + 1, 3)."""
-    mass: Array
-    """Of each link (J,), kg."""
-    com: Array
-    """Centre of mass from the link's joint (J, 3)."""
-    inertia: Array
-    """About the centre of mass (J, 3, 3)."""
-    armature: Array
-    """Rotor inertia as the joint feels it (J,), kg m^2."""
+LEVEL = 0.005
+"""Height by which corners of a sole differ, m, that touch the ground together."""
 
 
 def chains_of(robot: Robot) -> list[Chain]:
-    """The legs of a robot: abduction about x, then two joints about y."""
-    axes, armature = np.eye(3)[[0, 1, 1]], robot.armature.reshape(-1, 3)
-    return [
-        Chain(
-            axes=axes * robot.signs[leg][:, None],
-            offsets=robot.offsets[leg],
-            mass=np.array([link.mass for link in links]),
-            com=np.array([link.com for link in links]),
-            inertia=np.array([link.inertia for link in links]),
-            armature=armature[leg],
-        )
-        for leg, links in enumerate(robot.links)
-    ]
+    """The legs of a robot."""
+    return list(robot.chains)
 
 
 def per_leg(chains: list[Chain], joints: Array) -> list[Array]:
     """Numbers of all joints, leg by leg."""
-    return np.split(joints, np.cumsum([len(chain.axes) for chain in chains])[:-1])
-
-
-def link_poses(chain: Chain, q: Array) -> tuple[Array, Array]:
-    """Rotation of each link (J, 3, 3), and where the joints and the foot are (J + 1, 3)."""
-    R, p = np.eye(3), chain.offsets[0]
-    rotations, points = [], [p]
-    for axis, offset, angle in zip(chain.axes, chain.offsets[1:], q, strict=True):
-        R = R @ so3_exp(axis * angle)
-        p = p + R @ offset
-        rotations.append(R)
-        points.append(p)
-    return np.array(rotations), np.array(points)
-
-
-def axes_b(chain: Chain, q: Array) -> Array:
-    """The joint axes in base_link (J, 3)."""
-    rotations, _ = link_poses(chain, q)
-    return np.einsum("jab,jb->ja", rotations, chain.axes)
+    return np.split(joints, np.cumsum([chain.num_joints for chain in chains])[:-1])
 
 
 def foot_position(chain: Chain, q: Array) -> Array:
     """Centre of the foot (3,)."""
-    return link_poses(chain, q)[1][-1]
+    return np.asarray(chain.link_poses(q)[1][-1])
 
 
 def foot_jacobian(chain: Chain, q: Array) -> Array:
-    """J (3, J) with foot velocity = J dq on a base that rests: column j is z_j x (foot - p_j)."""
-    _, points = link_poses(chain, q)
-    return np.cross(axes_b(chain, q), points[-1] - points[:-1]).T
+    """J (3, J) with foot velocity = J dq on a base that rests: z_j x (foot - p_j), or z_j of a joint that slides."""
+    return chain.jacobians(q)[0]
 
 
 def foot_velocity(chain: Chain, q: Array, dq: Array, w_b: Array) -> Array:
@@ -90,7 +42,22 @@ def foot_velocity(chain: Chain, q: Array, dq: Array, w_b: Array) -> Array:
 
 def foot_rate(chain: Chain, q: Array, dq: Array, w_b: Array) -> Array:
     """Angular velocity of the last link, which carries the foot."""
-    return w_b + dq @ axes_b(chain, q)
+    return w_b + chain.jacobians(q)[1] @ dq
+
+
+def contact_lever(chain: Chain, q: Array, up_b: Array) -> Array:
+    """From the point of the foot that touches the ground to its centre (3,).
+
+    A sphere touches below its centre; a sole with its lowest corner, with an edge, or, while it is level, around its
+    centre: the corners' mean with weights exp(-height / LEVEL).
+    """
+    lever = chain.foot.radius * up_b
+    if not chain.foot.is_flat:
+        return lever
+    corners = chain.foot.corners @ chain.link_poses(q)[0][-1].T  # (C, 3)
+    height = corners @ up_b
+    weight = np.exp((height.min() - height) / LEVEL)
+    return np.asarray(lever - weight @ corners / weight.sum())
 
 
 def joint_torques(chain: Chain, q: Array, dq: Array, ddq: Array, gravity_b: Array) -> Array:
@@ -103,21 +70,27 @@ def joint_torques(chain: Chain, q: Array, dq: Array, ddq: Array, gravity_b: Arra
         ddq: joint accelerations (J,).
         gravity_b: gravity less the acceleration of the base (3,), which is minus the specific force.
     """
-    rotations, points = link_poses(chain, q)
-    axes = axes_b(chain, q)
+    rotations, points, axes = chain.link_poses(q)
+    rates, accelerations = chain.ratio * dq[chain.source], chain.ratio * ddq[chain.source]
     w, alpha, a, at = np.zeros(3), np.zeros(3), -gravity_b, points[0]
     forces, moments, centres = [], [], []
-    for j, (R, z) in enumerate(zip(rotations, axes, strict=True)):
-        r = points[j] - at
-        a, at = a + np.cross(alpha, r) + np.cross(w, np.cross(w, r)), points[j]
-        alpha = alpha + z * ddq[j] + np.cross(w, z) * dq[j]
-        w = w + z * dq[j]
-        c, inertia = R @ chain.com[j], R @ chain.inertia[j] @ R.T
-        forces.append(chain.mass[j] * (a + np.cross(alpha, c) + np.cross(w, np.cross(w, c))))
+    for s, (R, z) in enumerate(zip(rotations, axes, strict=True)):
+        r = points[s] - at
+        a, at = a + np.cross(alpha, r) + np.cross(w, np.cross(w, r)), points[s]
+        if chain.slides[s]:
+            a = a + z * accelerations[s] + 2.0 * np.cross(w, z) * rates[s]
+        else:
+            alpha = alpha + z * accelerations[s] + np.cross(w, z) * rates[s]
+            w = w + z * rates[s]
+        c, inertia = R @ chain.com[s], R @ chain.inertia[s] @ R.T
+        forces.append(chain.mass[s] * (a + np.cross(alpha, c) + np.cross(w, np.cross(w, c))))
         moments.append(inertia @ alpha + np.cross(w, inertia @ w))
-        centres.append(points[j] + c)
-    # Joint j carries all links from j on: tau_j = z_j . sum of (moment + (centre - p_j) x force).
+        centres.append(points[s] + c)
+    # A joint carries all links from its own on: z . sum of (moment + (centre - p) x force), or z . sum of forces.
     loads = [
-        np.sum(moments[j:] + np.cross(np.array(centres[j:]) - points[j], forces[j:]), axis=0) for j in range(len(axes))
+        np.sum(forces[s:], axis=0)
+        if chain.slides[s]
+        else np.sum(moments[s:] + np.cross(np.array(centres[s:]) - points[s], forces[s:]), axis=0)
+        for s in range(len(axes))
     ]
-    return np.einsum("ja,ja->j", axes, np.array(loads)) + chain.armature * ddq
+    return chain.gathered(np.einsum("sa,sa->s", axes, np.array(loads))) + chain.armature * ddq

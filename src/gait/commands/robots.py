@@ -1,0 +1,137 @@
+"""`gait robot`: import a URDF or MJCF, and show what a robot description says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Optional
+
+from tyro.conf import Positional
+
+from gait.commands import Common, Outcome, quote
+from gait.errors import GaitError
+from gait.rows import Row
+
+if TYPE_CHECKING:
+    from gait.robot import Robot
+
+
+@dataclass(frozen=True)
+class RobotOptions(Common):
+    """Import a robot from its URDF or MJCF, or show what a robot description says.
+
+    `import FILE`: write the YAML file that the estimator needs, which the base install reads. Legs, feet and the IMU
+    are found; what cannot be told is asked for with the words to type.
+
+    `show NAME_OR_FILE`: text and a picture of a robot in its stance, and what is implausible about it.
+    """
+
+    what: Positional[Literal["import", "show"]]
+    """What to do."""
+    robot: Positional[str]
+    """A URDF or MJCF file; for show also a YAML file, or the name of a robot that comes with gait."""
+    # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
+    out: Optional[Path] = None  # noqa: UP045
+    """The file to write: YAML for import, named after the robot by default; PNG for show."""
+    name: str = ""
+    """For import: name of the robot; that of the model by default."""
+    feet: str = ""
+    """Links or sites of the feet, separated by commas; found by default."""
+    base: str = ""
+    """Link to estimate; the one that carries the IMU by default."""
+    imu: str = ""
+    """Link or site of the IMU; found by default."""
+    sole: str = ""
+    """Of flat feet whose shape is a mesh: how far soles reach to the back, front, right and left of the feet, m, in
+    base axes at zero, such as -0.05,0.1,-0.04,0.04."""
+
+
+def run(options: RobotOptions) -> Outcome:
+    """Import or show."""
+    from gait.robot import Robot
+    from gait.robot.leg_detection import read_model, robot_of, with_soles
+    from gait.robot.robot import MODELS
+
+    path, notes = Path(options.robot), list[str]()
+    if path.suffix.lower() in MODELS:
+        tree = read_model(path)
+        robot = robot_of(tree, feet=options.feet, base=options.base, imu=options.imu)
+        robot = with_soles(robot, options.sole) if options.sole else robot
+        notes = list(dict.fromkeys(tree.notes))
+    elif options.what == "import":
+        raise GaitError(f"{path} is no URDF or MJCF: import takes .urdf, .xml or .mjcf files")
+    else:
+        robot = Robot.load(options.robot)
+    return _import(options, robot, notes) if options.what == "import" else _show(options, robot, notes)
+
+
+def _import(options: RobotOptions, robot: Robot, notes: list[str]) -> Outcome:
+    from dataclasses import replace
+
+    from gait.io.atomic import atomic_path
+    from gait.robot.chain_yaml import robot_text
+
+    robot = replace(robot, name=options.name) if options.name else robot
+    out = options.out or Path(f"{robot.name}.yaml")
+    if out.suffix not in (".yaml", ".yml"):
+        raise GaitError(f"{out} does not end in .yaml: rename it")
+    with atomic_path(out) as temporary:
+        temporary.write_text(robot_text(robot), encoding="utf-8")
+    rows, text = _described(robot)
+    notes += [f"LOOK {line}" for line in _mistakes(robot)]
+    following = f"gait robot show {quote(out)} --out {quote(out.with_suffix('.png'))}"
+    return Outcome(rows, f"{robot.name}, from {options.robot}", out, following, text=text, notes=notes)
+
+
+def _show(options: RobotOptions, robot: Robot, notes: list[str]) -> Outcome:
+    rows, text = _described(robot)
+    notes += [f"LOOK {line}" for line in _mistakes(robot)]
+    if options.out is not None:
+        from gait.report.robot_figure import draw_robot
+
+        if options.out.suffix != ".png":
+            raise GaitError(f"{options.out} does not end in .png: rename it")
+        draw_robot(robot, options.out)
+    following = f"gait run LOG --robot {quote(options.robot)}"
+    return Outcome(rows, f"{robot.name}: {_summary(robot)}", options.out, following, text=text, notes=notes)
+
+
+def _mistakes(robot: Robot) -> list[str]:
+    from gait.robot.stance_checks import mistakes
+
+    return mistakes(robot)
+
+
+def _summary(robot: Robot) -> str:
+    imu = ", ".join(f"{x:.3f}" for x in robot.imu_position)
+    return f"{robot.mass:.1f} kg, base {robot.base_link}, IMU at ({imu}) m"
+
+
+def _described(robot: Robot) -> tuple[list[Row], str]:
+    """The robot as rows, and its legs as text."""
+    import numpy as np
+
+    rows = [Row("robot", robot.name, "-"), Row("base_link", robot.base_link, "-"), Row("mass", robot.mass, "kg")]
+    rows += [Row("joints", robot.num_joints, "-")]
+    rows += [Row(f"imu_{axis}", float(x), "m") for axis, x in zip("xyz", robot.imu_position, strict=True)]
+    lines = []
+    for leg, foot in zip(robot.legs, robot.feet(robot.q_stand), strict=True):
+        sole = leg.foot.corners
+        kind = (
+            f"flat {100 * np.ptp(sole[:, 0]):.0f} x {100 * np.ptp(sole[:, 1]):.0f} cm"
+            if len(sole)
+            else f"sphere {1000 * leg.foot.radius:.0f} mm"
+            if leg.foot.radius
+            else "point"
+        )
+        place = ", ".join(f"{x:.2f}" for x in foot)
+        lines.append([leg.name, str(leg.num_joints), f"{leg.length:.3f}", f"{leg.mass.sum():.2f}", kind, place])
+        rows += [Row(f"{leg.name}_joints", " ".join(leg.joint_names), "-"), Row(f"{leg.name}_length", leg.length, "m")]
+        rows += [Row(f"{leg.name}_foot", kind, "-"), Row(f"{leg.name}_mass", float(leg.mass.sum()), "kg")]
+    heads = ["leg", "joints", "length, m", "mass, kg", "foot", "foot in stance, m"]
+    widths = [max(len(line[k]) for line in [heads, *lines]) for k in range(len(heads))]
+    text = "\n".join(
+        "  ".join(f"{word:{width}}" for word, width in zip(line, widths, strict=True)) for line in [heads, *lines]
+    )
+    chains = "\n".join(f"{leg.name}: {' '.join(leg.joint_names)}" for leg in robot.legs)
+    return rows, f"{text}\n\n{chains}"
