@@ -83,6 +83,9 @@ else:
             build_data["artifacts"].append("src/gait/_core_*.so")
             if version == "standard":  # an editable package reads them where they are
                 build_data["force_include"][str(ROOT / "core")] = "gait/core_sources"
+                # What messages and help name.
+                for file in [*(ROOT / "docs").glob("*.md"), *(ROOT / "configs").glob("*.yaml")]:
+                    build_data["force_include"][str(file)] = f"gait/{file.parent.name}/{file.name}"
             build_data["pure_python"], build_data["tag"] = False, wheel_tag()
 
 

@@ -8,6 +8,7 @@ void contacts_reset(gait_t *g)
 {
     gait_contact_state *c = &g->contacts;
     memset(c, 0, sizeof *c);
+    c->slip_limit = g->config->contacts.slip_speed;
     for (int leg = 0; leg < g->config->robot.legs; leg++) {
         c->fresh[leg] = 1;
         c->walk[leg] = g->config->contacts.contact_std;
@@ -43,46 +44,48 @@ static void detect(gait_contact_state *c, const gait_contact_settings *s, int le
 }
 
 /* Normal force on a foot, N; nan where it is not known. */
-static double normal_force(gait_t *g, const gait_sample *sample, int leg, const double J[9], const double up_b[3],
+static double normal_force(gait_t *g, const gait_sample *sample, int leg, const leg_pose *m, const double up_b[3],
                            const double *tau)
 {
     const gait_config *config = g->config;
     const int begin = config->robot.leg_start[leg], end = config->robot.leg_start[leg + 1];
     gait_contact_state *c = &g->contacts;
-    double gravity_b[3], tau_free[3], force_b[3];
+    double gravity_b[3], tau_free[GAIT_LEG_LINKS], force_b[3];
     if (g->contact_source == GAIT_FROM_FORCE) return sample->foot_force ? sample->foot_force[leg] : NAN;
     smooth(c, begin, end, leg, g->input.dq, tau, g->input.dt, config->contacts.smoothing);
     for (int i = 0; i < 3; i++) gravity_b[i] = config->settings.gravity * up_b[i];
-    leg_torque(&config->robot, leg, g->input.q + begin, g->input.dq + begin, c->ddq + begin, gravity_b, tau_free);
-    leg_ground_force(J, c->tau + begin, tau_free, force_b);
+    leg_torque(&config->robot, leg, m, g->input.dq + begin, c->ddq + begin, gravity_b, tau_free);
+    leg_ground_force(&config->robot, leg, m, c->tau + begin, tau_free, force_b);
     for (int i = 0; i < 3; i++) c->force_b[i] += force_b[i];
     return force_b[0] * up_b[0] + force_b[1] * up_b[1] + force_b[2] * up_b[2];
 }
 
-/* Kinematics, contact and slip of one leg; returns whether a foot in contact slips. */
-static int take_leg(gait_t *g, const gait_sample *sample, int leg, const double omega_b[3], const double up_b[3],
-                    const double *tau)
+/* Kinematics and contact of one leg, and how fast its foot moves over the ground. */
+static void take_leg(gait_t *g, const gait_sample *sample, int leg, const double omega_b[3], const double up_b[3],
+                     const double *tau)
 {
     const gait_robot *robot = &g->config->robot;
     const gait_contact_settings *s = &g->config->contacts;
     const double *q = g->input.q + robot->leg_start[leg], *dq = g->input.dq + robot->leg_start[leg];
     gait_contact_state *c = &g->contacts;
-    gait_filter *f = &g->filter;
-    double foot_b[3], J[9], moving_b[3], rate_b[3], roll_b[3], centre_b[3], lever_b[3], vel_i[3], vel_b[3];
+    const gait_filter *f = &g->filter;
+    leg_pose m;
+    double moving_b[3], rate_b[3], above_b[3], roll_b[3], centre_b[3], lever_b[3], vel_i[3], vel_b[3];
     if (!g->input.ok[leg]) {
         c->contact[leg] = 0;
         c->fresh[leg] = 1;
-        return 0;
+        return;
     }
-    leg_forward(robot, leg, q, foot_b, J);
-    leg_foot_velocity(J, dq, omega_b, foot_b, moving_b);
-    leg_calf_rate(robot, leg, q, dq, omega_b, rate_b);
-    cross(rate_b, up_b, roll_b);
+    leg_pass(robot, leg, q, &m);
+    leg_foot_velocity(&m, dq, omega_b, moving_b);
+    leg_foot_rate(&m, dq, omega_b, rate_b);
+    leg_contact_lever(robot, leg, &m, up_b, above_b);
+    cross(rate_b, above_b, roll_b);
     for (int i = 0; i < 3; i++) {
-        roll_b[i] *= s->foot_radius;
+        roll_b[i] *= s->rolling;
         /* The foot's centre rolls as fast as its lowest point, and is measured without the tilt: the lowest point would feed
          * an error of the tilt back into it. */
-        centre_b[i] = foot_b[i] - robot->p_bi[i];
+        centre_b[i] = m.foot[i] - robot->p_bi[i];
     }
     rotate_back(robot->R_bi, centre_b, c->foot_i[leg]);
     rotate_back(robot->R_bi, roll_b, c->roll_i[leg]);
@@ -91,7 +94,7 @@ static int take_leg(gait_t *g, const gait_sample *sample, int leg, const double 
         /* A flag that is not there is no contact. */
         c->contact[leg] = sample->contact && sample->contact[leg] > 0.5;
     } else {
-        const double force = normal_force(g, sample, leg, J, up_b, tau);
+        const double force = normal_force(g, sample, leg, &m, up_b, tau);
         detect(c, s, leg, isfinite(force) ? force / robot->weight : 0.0, g->input.dt);
     }
 
@@ -99,31 +102,38 @@ static int take_leg(gait_t *g, const gait_sample *sample, int leg, const double 
     cross(omega_b, robot->p_bi, lever_b);
     rotate_back(f->R, f->x[0], vel_i);
     rotate(robot->R_bi, vel_i, vel_b);
-    double speed2 = 0.0;
-    for (int i = 0; i < 3; i++) {
-        const double v = moving_b[i] - roll_b[i] - lever_b[i] + vel_b[i];
-        c->slip_b[leg][i] = v;
-        speed2 += v * v;
-    }
-    const int slips = c->contact[leg] && sqrt(speed2) > s->slip_speed;
-    c->walk[leg] = s->contact_std * (slips ? s->slip_inflation : 1.0);
-    return slips;
+    for (int i = 0; i < 3; i++) c->slip_b[leg][i] = moving_b[i] - roll_b[i] - lever_b[i] + vel_b[i];
 }
 
-/* Where every foot in contact seems to slip, it may as well be the predicted velocity that is wrong: the foot that moves
- * least counts as standing. */
-static void keep_a_foot(gait_t *g)
+/* Slip rejection: beyond a limit the contact noise of a foot grows with its speed over the ground.
+ *
+ * A fixed limit does not suit every robot: legs that vibrate, feet that give way and late encoders look like slow slips. So
+ * the limit is a multiple of the median speed of the foot that moves least, which is noise where feet stand most of the time.
+ * No foot is rejected as a whole: if all seem to slip, it may be the predicted velocity that is wrong, and the smaller the
+ * disagreement, the more they correct it. Returns bits of health. */
+static const double SLIP_MARGIN = 2.0; /* limit over median */
+static const double SLIP_RATE = 0.5;   /* by which share the limit moves in a second */
+static const double SLIP_MOST = 1.0;   /* m/s: no noise is larger */
+static uint32_t reject_slips(gait_t *g)
 {
+    const gait_contact_settings *s = &g->config->contacts;
     gait_contact_state *c = &g->contacts;
-    int least = -1;
-    double least2 = INFINITY;
+    double least = INFINITY;
+    uint32_t health = 0;
     for (int leg = 0; leg < g->config->robot.legs; leg++) {
-        const double *v = c->slip_b[leg], speed2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
-        if (!c->contact[leg] || speed2 >= least2) continue;
-        least = leg;
-        least2 = speed2;
+        const double *v = c->slip_b[leg], speed = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+        c->walk[leg] = s->contact_std;
+        if (!c->contact[leg]) continue;
+        least = smaller(least, speed);
+        if (speed <= c->slip_limit) continue;
+        c->walk[leg] *= smaller(s->slip_inflation, speed / c->slip_limit);
+        health = GAIT_SLIP;
     }
-    if (least >= 0) c->walk[least] = g->config->contacts.contact_std;
+    if (least < INFINITY) {
+        const double turn = SLIP_MARGIN * least > c->slip_limit ? SLIP_RATE : -SLIP_RATE;
+        c->slip_limit = larger(s->slip_speed, smaller(SLIP_MOST, c->slip_limit * (1.0 + turn * g->input.dt)));
+    }
+    return health;
 }
 
 /* Feet in contact that move over the ground are outliers one by one, if the others do not; together they are a reason to
@@ -164,7 +174,7 @@ static uint32_t judge_feet(gait_t *g)
             const double off = c->slip_b[leg][i] + delta[i];
             spread[i] += off * off / feet;
         }
-    for (int i = 0; i < 3; i++) instant[i] = FOOT_STD * FOOT_STD;
+    for (int i = 0; i < 3; i++) instant[i] = g->adapt.factor[i / 2] * FOOT_STD * FOOT_STD;
     return health | monitor_consensus(g, delta, predicted, instant, spread, instant, g->input.dt);
 }
 
@@ -189,9 +199,9 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
     memset(c->force_b, 0, sizeof c->force_b);
     for (int leg = 0; leg < robot->legs; leg++) {
         fetch_next(g);
-        if (take_leg(g, sample, leg, omega_b, up_b, tau)) health |= GAIT_SLIP;
+        take_leg(g, sample, leg, omega_b, up_b, tau);
     }
-    if (health & GAIT_SLIP) keep_a_foot(g);
+    health |= reject_slips(g);
     fetch_next(g);
     if (g->contact_source == GAIT_FROM_TORQUE) {
         for (int i = 0; i < 3; i++) c->force_b[i] /= robot->weight;
@@ -199,7 +209,7 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
         torques_watch(g, c->force_b, accel_b, g->input.dt);
     }
     const gait_noise noise = imu_noise(g, g->input.dt);
-    if (!filter_propagate(f, &config->settings, &noise, c->walk, c->roll_i, g->input.gyro, g->input.accel, g->input.dt))
+    if (!propagate(g, &config->settings, &noise, g->input.gyro, g->input.accel, g->input.dt))
         return health | GAIT_BAD_SAMPLE;
     health |= judge_feet(g);
     for (int leg = 0; leg < robot->legs; leg++)

@@ -81,6 +81,14 @@ typedef struct gait_input {
 } gait_input;
 enum { REFUSED, FIRST, GO_ON, AFTER_GAP }; /* verdicts of gait_admit */
 
+/* A leg after the outward pass, in base axes: rotation of each link, its joint's place and axis, the centre of the foot,
+ * and columns of foot velocity and foot rate by each encoder. */
+typedef struct {
+    double R[GAIT_LEG_LINKS][9], p[GAIT_LEG_LINKS][3], z[GAIT_LEG_LINKS][3], foot[3];
+    double J[3 * GAIT_LEG_LINKS], W[3 * GAIT_LEG_LINKS];
+    int links, joints;
+} leg_pose;
+
 /* The predicted state in base axes. */
 typedef struct {
     double velocity[3], variance[3], acceleration[3];
@@ -95,6 +103,7 @@ typedef struct gait_contact_state {
     double walk[GAIT_MAX_LEGS];             /* random walk density of each foot */
     double roll_i[GAIT_MAX_LEGS][3], foot_i[GAIT_MAX_LEGS][3]; /* centres of the feet: velocity, position */
     double slip_b[GAIT_MAX_LEGS][3], force_b[3]; /* predicted velocity of each foot over the ground; sum of forces */
+    double slip_limit;                      /* m/s above which a foot slips */
     uint8_t contact[GAIT_MAX_LEGS], fresh[GAIT_MAX_LEGS];      /* fresh: no joint velocity before this one */
     uint8_t measured;
 } gait_contact_state;
@@ -113,6 +122,12 @@ typedef struct gait_leg_state {
     uint8_t begun, kinematic, seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS]; /* kinematic: without torques */
 } gait_leg_state;
 
+/* Where feet last stood. */
+typedef struct gait_feet_state {
+    double ground_w[GAIT_MAX_LEGS][3];
+    uint8_t known[GAIT_MAX_LEGS], torque; /* torque: whether forces are known */
+} gait_feet_state;
+
 /* Consistency of measurements with the predicted state. */
 typedef struct gait_monitor {
     double lasting[3];               /* part of the disagreement that lasts, base axes, m/s */
@@ -130,6 +145,21 @@ typedef struct gait_monitor {
     uint8_t lost;                    /* position and heading are not those of the start */
 } gait_monitor;
 
+/* Velocity by measurements against that by the IMU alone. Groups are the axes along the ground, and the vertical one. */
+enum { ADAPT_LAGS = 15 };
+typedef struct gait_adapt {
+    double inertial[3];             /* what the IMU alone has added to the velocity since the start, world axes */
+    double since;                   /* s since the last moment that was kept */
+    double accel2;                  /* square of the noise density of the accelerometer, (m/s^2)^2/Hz */
+    double factor[2];               /* on the variances that measurements claim, at least 1 */
+    double noise2[2];               /* squares of the noise density by each group */
+    double means[2][5];             /* of differences: weights, and weighted r, r^2, d^2, r d^2 */
+    double known;                   /* differences so far, at most those that are averaged */
+    int32_t next, count;
+    double apart[ADAPT_LAGS][3];    /* measured velocity less `inertial`, of the last moments */
+    double variance[ADAPT_LAGS][3]; /* of those measurements */
+} gait_adapt;
+
 /* In a batch: lines of the cache that the context whose turn is next will need. */
 enum { GAIT_FETCH_LINES = 512, GAIT_FETCH_AT_ONCE = 20 };
 typedef struct gait_fetch {
@@ -138,8 +168,17 @@ typedef struct gait_fetch {
     uint32_t lines[GAIT_FETCH_LINES];
 } gait_fetch;
 
+/* A smoothed state on its way back. */
+typedef struct gait_carry {
+    gait_filter smoothed;
+    double t, gyro[3];
+    uint64_t node; /* before which record */
+    int32_t resets;
+} gait_carry;
+
 struct gait_t {
     const gait_config *config;
+    gait_recorder *recorder; /* of the filter's steps, or null */
     ptrdiff_t scratch; /* where its networks work, in bytes from here */
     gait_fetch *fetch; /* of the batch that is under way, or null */
     double broken, whole; /* s with a leg out of use, and without */
@@ -151,6 +190,8 @@ struct gait_t {
     gait_contact_state contacts;
     gait_leg_state legs;
     gait_monitor monitor;
+    gait_adapt adapt;
+    gait_feet_state feet;
     double safe_R[9], safe_p[3];       /* pose to return to after divergence */
     double next_step;                  /* stamp of the network's next sample */
     double joints_t;                   /* stamp of the joints below */
@@ -209,24 +250,51 @@ int filter_correct_velocity(gait_filter *f, const double vel_i[3], const double 
 int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias, double variance);
 int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart);
 int filter_correct(gait_filter *f, int m, const double *z, const double *H, const double *N);
+double filter_nis(const gait_filter *f, int m, const double *z, const double *H, const double *N);
 void filter_add_foot(gait_filter *f, int leg, const double foot_i[3], const double cov_i[9], const double R_wi[9]);
 void filter_remove_foot(gait_filter *f, int leg);
 void filter_output(const gait_filter *f, const gait_robot *robot, const double gyro[3], gait_state *out);
 int filter_plausible(const gait_filter *f);
+void filter_retract(gait_filter *f, const double *delta);
+void filter_transition(const gait_filter *f, const gait_settings *s, double dt, double *T);
 
 /* chain.c */
-void leg_forward(const gait_robot *robot, int leg, const double *q, double foot_b[3], double J[9]);
-void leg_foot_velocity(const double J[9], const double *dq, const double omega_b[3], const double foot_b[3],
-                       double out[3]);
-void leg_calf_rate(const gait_robot *robot, int leg, const double *q, const double *dq, const double omega_b[3],
-                   double out[3]);
-void leg_torque(const gait_robot *robot, int leg, const double *q, const double *dq, const double *ddq,
-                const double gravity_b[3], double torque[3]);
-int leg_ground_force(const double J[9], const double *tau, const double *tau_free, double force_b[3]);
+void leg_pass(const gait_robot *robot, int leg, const double *q, leg_pose *m);
+void leg_sum(const double *columns, int joints, const double *x, double out[3]);
+void leg_foot_velocity(const leg_pose *m, const double *dq, const double omega_b[3], double out[3]);
+void leg_foot_rate(const leg_pose *m, const double *dq, const double omega_b[3], double out[3]);
+void leg_contact_lever(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], double out[3]);
+void leg_torque(const gait_robot *robot, int leg, const leg_pose *m, const double *dq, const double *ddq,
+                const double gravity_b[3], double *torque);
+int leg_ground_force(const gait_robot *robot, int leg, const leg_pose *m, const double *tau, const double *tau_free,
+                     double force_b[3]);
 double pd_torque(const gait_robot *robot, int joint, double e, double dq);
 
+/* adapt.c */
+void adapt_reset(gait_adapt *a);
+int adapt_due(const gait_adapt *a);
+void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3]);
+
 /* estimator.c */
+int propagate(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
+              double dt);
 gait_noise imu_noise(const gait_t *g, double dt);
+gait_sample sample_of(const gait_config *c, const double *row); /* one row of numbers */
+
+/* external.c */
+void rotation_between(const double A[9], const double B[9], double out[3]); /* rotation vector of A B' */
+void divide_jacobian(const double w[3], double x[3]);                       /* x <- V(w)^-1 x */
+
+/* feet.c */
+size_t feet_doubles(const gait_config *c);
+void feet_gather(gait_t *g, const gait_sample *sample);
+void feet_write(gait_t *g, const gait_state *state, double *out);
+
+/* smooth.c */
+int filter_step(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
+                double dt);
+void recorder_end(gait_t *g);
+void recorder_rewind(gait_t *g);
 
 /* contacts.c */
 void contacts_reset(gait_t *g);
@@ -266,6 +334,7 @@ uint32_t monitor_gravity(gait_t *g);
 int monitor_still(gait_t *g, double dt);
 uint32_t monitor_end(gait_t *g, uint32_t health);
 void monitor_output(const gait_t *g, gait_state *state);
+void monitor_mounting(gait_state *state);
 int monitor_valid(const gait_t *g, const gait_state *state);
 
 float *gait_memory(gait_t *g);  /* of the network, and of the spare one behind it */

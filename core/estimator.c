@@ -83,8 +83,8 @@ static size_t attention_doubles(const gait_config *c)
 size_t gait_state_doubles(const gait_config *config)
 {
     const size_t legs = (size_t)config->robot.legs;
-    if (config->method == GAIT_CONTACTS) return GAIT_STATE_DOUBLES + 2 * legs;
-    return GAIT_STATE_DOUBLES + (config->method == GAIT_LEGS ? legs : 0) + attention_doubles(config)
+    if (config->method == GAIT_CONTACTS) return GAIT_STATE_DOUBLES + 2 * legs + feet_doubles(config);
+    return GAIT_STATE_DOUBLES + feet_doubles(config) + (config->method == GAIT_LEGS ? legs : 0) + attention_doubles(config)
         + (config->method == GAIT_LEGS && config->with_details ? 6 * legs : 0);
 }
 
@@ -157,6 +157,8 @@ static void begin(gait_t *g, int align)
     contacts_reset(g);
     legs_reset(g);
     monitor_reset(g);
+    adapt_reset(&g->adapt);
+    memset(&g->feet, 0, sizeof g->feet);
 }
 
 void gait_reset(gait_t *g, const double quat_wb_wxyz[4], const double vel_w[3], const double pos_w[3],
@@ -209,6 +211,18 @@ static double unknown(double time, double part)
     return time * time - larger(time - part, 0.0) * larger(time - part, 0.0);
 }
 
+/* Carry the filter over dt seconds; what that adds to the velocity is the IMU's. */
+int propagate(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
+              double dt)
+{
+    gait_filter *f = &g->filter;
+    const double before[3] = {f->x[0][0], f->x[0][1], f->x[0][2]};
+    if (!filter_step(g, s, noise, gyro, accel, dt)) return 0;
+    for (int i = 0; i < 3; i++) g->adapt.inertial[i] += f->x[0][i] - before[i];
+    g->adapt.since += dt;
+    return 1;
+}
+
 /* Carry the filter over dt seconds without a good accelerometer: velocity held, covariance inflated by how the body may
  * have moved in the last `part` of `time` seconds, `rate` and `accel` at most; the gyro is used if it is given. Feet, which
  * only the contact-aided filter has, are let go of. */
@@ -230,7 +244,7 @@ static void bridge(gait_t *g, const double *gyro, double time, double part, doub
     noise.accel = accel * density;
     noise.accel_share = 0.0;
     floating.gravity = 0.0;
-    filter_propagate(f, &floating, &noise, g->contacts.walk, g->contacts.roll_i, gyro ? gyro : f->b[0], f->b[1], dt);
+    propagate(g, &floating, &noise, gyro ? gyro : f->b[0], f->b[1], dt);
     /* When within the time the velocity changed is not known either. */
     for (int i = 0; i < 3; i++) f->P[(POS + i) * ld + POS + i] += 0.1 * accel * accel * variance * time * time;
 }
@@ -284,7 +298,8 @@ gait_noise imu_noise(const gait_t *g, double dt)
     const double rough_rate = larger(0.0, gyro->noise * gyro->noise - USUAL_NOISE[GYRO] * USUAL_NOISE[GYRO]) * in->dt;
     const double rough_force = larger(0.0, accel->noise * accel->noise - USUAL_NOISE[ACCEL] * USUAL_NOISE[ACCEL]) * in->dt;
     const double more_rate = rough_rate + unmeasured(in, gyro, s->gap_rate, dt) * dt;
-    const double more_force = rough_force + unmeasured(in, accel, s->gap_accel, dt) * dt;
+    const double more_force = rough_force + unmeasured(in, accel, s->gap_accel, dt) * dt
+        + larger(0.0, g->adapt.accel2 - noise.accel * noise.accel);
     if (more_rate > 0.0) noise.gyro = sqrt(noise.gyro * noise.gyro + more_rate);
     if (more_force > 0.0) noise.accel = sqrt(noise.accel * noise.accel + more_force);
     return noise;
@@ -300,8 +315,7 @@ static void advance(gait_t *g, double dt, uint32_t health)
         return;
     }
     const gait_noise noise = imu_noise(g, dt);
-    filter_propagate(&g->filter, &g->config->settings, &noise, g->contacts.walk, g->contacts.roll_i, in->gyro, in->accel,
-                     dt);
+    propagate(g, &g->config->settings, &noise, in->gyro, in->accel, dt);
 }
 
 /* s for which the IMU has not been good as a whole. */
@@ -369,8 +383,8 @@ static int measure(gait_t *g, gait_measurement *m, int still, uint32_t *health)
     for (int i = 0; i < 3; i++) {
         const double std = exp((double)g->predicted[3 + i]);
         m->velocity[i] = (double)g->predicted[i];
-        m->variance[i] = factor * factor * std * std;
-        instant[i] = std * std;
+        instant[i] = g->adapt.factor[i / 2] * std * std;
+        m->variance[i] = factor * factor * instant[i];
         delta[i] = m->velocity[i] - p.velocity[i];
         informative = informative || std < MOST_PREDICTED_STD;
     }
@@ -560,6 +574,8 @@ static void write_state(gait_t *g, uint32_t health, gait_state *out)
     out->resets = g->monitor.resets;
     out->valid = monitor_valid(g, out);
     write_details(g, (double *)out + GAIT_STATE_DOUBLES);
+    if (g->config->with_feet)
+        feet_write(g, out, (double *)out + gait_state_doubles(g->config) - feet_doubles(g->config));
 }
 
 /* Biases beyond these are not a sensor's; rad/s and m/s^2. */
@@ -629,6 +645,7 @@ uint32_t gait_begin(gait_t *g, const gait_sample *sample, int *ready)
     if (verdict == REFUSED) return health;
     health |= monitor_gravity(g);
     if (g->monitor.tilted > REALIGN_TIME) lose_attitude(g);
+    if (g->config->with_feet && g->config->method != GAIT_LEGS) feet_gather(g, sample);
     if (g->config->method == GAIT_CONTACTS) return contact_step(g, sample, verdict, health);
     if (g->config->method == GAIT_EXTERNAL) return external_step(g, verdict, health, ready);
     return network_step(g, sample, verdict, health);
@@ -664,6 +681,7 @@ uint32_t gait_end(gait_t *g, uint32_t health, gait_state *state)
     if (recover(g)) health |= GAIT_DIVERGED;
     if (g->config->method != GAIT_CONTACTS && !g->measured) health |= GAIT_STARTING;
     health = monitor_end(g, health);
+    if (g->recorder) recorder_end(g);
     if (state) write_state(g, health, state);
     return health;
 }
@@ -675,7 +693,7 @@ uint32_t gait_update(gait_t *g, const gait_sample *sample, gait_state *state)
     return gait_end(g, health, state);
 }
 
-static gait_sample sample_of(const gait_config *c, const double *row)
+gait_sample sample_of(const gait_config *c, const double *row)
 {
     const int J = c->robot.joints, L = c->robot.legs;
     const double *q = row + 7, *force = q + 4 * J;
@@ -735,6 +753,7 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
         plan_range(plan, g, l->rates_b, sizeof *l - offsetof(gait_leg_state, rates_b));
     }
     plan_range(plan, g, &g->monitor, sizeof g->monitor);
+    plan_range(plan, g, &g->adapt, offsetof(gait_adapt, apart));
     plan_range(plan, g, g->safe_R, offsetof(gait_t, joints) - offsetof(gait_t, safe_R));
     if (c->method == GAIT_VELOCITY) {
         plan_range(plan, g, g->last, features);
@@ -802,6 +821,7 @@ void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_
     const double dt = t - g->input.t;
     uint32_t health = g->measured || g->contacts.measured ? 0 : GAIT_STARTING;
     memcpy(scratch, g, gait_bytes(g->config));
+    scratch->recorder = NULL;
     scratch->input.gap = 0.0;
     if (g->input.started && g->input.imu_known && dt > 0.0) {
         scratch->input.t = t;

@@ -29,8 +29,14 @@ extern "C" {
 #define GAIT_MAX_LEGS 8
 #endif
 #ifndef GAIT_MAX_JOINTS
-#define GAIT_MAX_JOINTS (4 * GAIT_MAX_LEGS)
+#define GAIT_MAX_JOINTS (8 * GAIT_MAX_LEGS)
 #endif
+/* Most links of all legs: more than joints where joints follow others. */
+#ifndef GAIT_MAX_LINKS
+#define GAIT_MAX_LINKS GAIT_MAX_JOINTS
+#endif
+/* Most links of one leg, and corners of one foot. */
+enum { GAIT_LEG_LINKS = 12, GAIT_CORNERS = 4 };
 /* Most feet in the state; 0 will do where no method takes contacts, and leaves the covariance small. */
 #ifndef GAIT_MAX_FEET
 #define GAIT_MAX_FEET GAIT_MAX_LEGS
@@ -41,7 +47,7 @@ extern "C" {
 #define GAIT_MAX_STRIDE GAIT_STRIDE(GAIT_MAX_STATES)
 /* At most the bytes of a context without the memory of its networks, for memory that is reserved at compile time. */
 #define GAIT_CONTEXT_BYTES \
-    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 31 * GAIT_MAX_JOINTS + 48 * GAIT_MAX_LEGS + 220))
+    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 31 * GAIT_MAX_JOINTS + 52 * GAIT_MAX_LEGS + 344))
 
 /* Bits of health; 0 means that all is well. */
 enum {
@@ -80,16 +86,27 @@ enum { GAIT_VELOCITY = 0, GAIT_LEGS = 1, GAIT_CONTACTS = 2, GAIT_EXTERNAL = 3 };
 /* Where contacts come from. */
 enum { GAIT_FROM_TORQUE = 0, GAIT_FROM_FORCE = 1, GAIT_FROM_FLAGS = 2 };
 
-/* A robot with legs of an abduction joint (about x) and two pitch joints (about y). */
+/* How a link moves: about any axis, along one, or about an axis of base_link at zero. */
+enum { GAIT_ABOUT_ANY = 0, GAIT_ALONG = 1, GAIT_ABOUT_X = 2, GAIT_ABOUT_Y = 3, GAIT_ABOUT_Z = 4 };
+
+/* A robot whose legs are serial chains of links. Link frames are parallel to base_link where all joints are at zero. */
 typedef struct gait_robot {
     int32_t legs, joints;
-    int32_t leg_start[GAIT_MAX_LEGS + 1]; /* joints of leg i: leg_start[i] to leg_start[i + 1] */
+    int32_t leg_start[GAIT_MAX_LEGS + 1];  /* joints of leg i: leg_start[i] to leg_start[i + 1] */
+    int32_t link_start[GAIT_MAX_LEGS + 1]; /* links likewise */
+    int32_t link_kind[GAIT_MAX_LINKS];
+    int32_t link_joint[GAIT_MAX_LINKS];    /* joint of the leg that moves the link, by ratio * q + shift */
+    int32_t shared[GAIT_MAX_LEGS];         /* first joints that other legs have too: no force is told by their torques */
+    int32_t corner_count[GAIT_MAX_LEGS];   /* of a sole; 0: the foot is a point or a sphere */
     double R_bi[9], p_bi[3];              /* mounting rotation and lever arm of the IMU */
     double weight;                        /* N */
-    double foot_radius, leg_length;       /* m */
-    double offsets[GAIT_MAX_LEGS][4][3];  /* base to hip, thigh, calf joint and foot */
-    double signs[GAIT_MAX_LEGS][3];       /* +1 or -1: direction of each joint */
-    double inertial[GAIT_MAX_LEGS][3][10]; /* mass, centre of mass, inertia xx yy zz xy xz yz of each link */
+    double leg_length;                    /* m */
+    double hips_b[GAIT_MAX_LEGS][3];      /* where legs begin */
+    double axes[GAIT_MAX_LINKS][3], ratio[GAIT_MAX_LINKS], shift[GAIT_MAX_LINKS];
+    double offsets[GAIT_MAX_LINKS][3];    /* from the joint before, or the base, to that of each link */
+    double feet[GAIT_MAX_LEGS][3];        /* from the last joint to the centre of the foot */
+    double foot_radius[GAIT_MAX_LEGS], corners[GAIT_MAX_LEGS][GAIT_CORNERS][3]; /* corners around the centre */
+    double inertial[GAIT_MAX_LINKS][10];  /* mass, centre of mass, inertia xx yy zz xy xz yz of each link */
     double armature[GAIT_MAX_JOINTS];     /* rotor inertia, kg m^2 */
     double kp[GAIT_MAX_JOINTS], kd[GAIT_MAX_JOINTS], torque_limit[GAIT_MAX_JOINTS];
     double q_lower[GAIT_MAX_JOINTS], q_upper[GAIT_MAX_JOINTS], dq_limit[GAIT_MAX_JOINTS]; /* margins included */
@@ -128,8 +145,8 @@ typedef struct gait_contact_settings {
     double touch_down_dwell, lift_off_dwell; /* s */
     double contact_std;                      /* random walk of a foot on the ground, m/sqrt(s) */
     double kinematics_std;                   /* of forward kinematics, m */
-    double foot_radius;                      /* 0: feet do not roll */
-    double slip_speed, slip_inflation;       /* m/s (infinite: no slip rejection), factor on contact_std */
+    double rolling;                          /* 0: feet do not roll */
+    double slip_speed, slip_inflation;       /* least limit, m/s (infinite: none); most factor on contact_std */
 } gait_contact_settings;
 
 typedef struct gait_config {
@@ -137,6 +154,7 @@ typedef struct gait_config {
     int32_t reads_targets; /* whether the network reads q_des - q, or that of legs forces */
     int32_t hides_legs;    /* whether the network has a token for each leg */
     int32_t with_details;  /* whether states carry attention and legs */
+    int32_t with_feet;     /* whether states carry contact, speed, force and position of each foot, and the ground */
     double period;         /* of the network, s */
     gait_robot robot;
     gait_settings settings;
@@ -158,7 +176,8 @@ typedef struct gait_sample {
 
 /* The state of base_link after a sample. Behind it, in the same array of doubles, lie the details: the test ratio of each
  * leg, where the method has legs; the contact of each leg, or, if asked for, the attention and velocity and log-std of
- * each leg. */
+ * each leg; and, if asked for, of each foot probability of contact, speed over the ground, normal force and position (3) in
+ * the world, then of the ground height under base_link, its change along x and y, and slope. nan: not known. */
 typedef struct gait_state {
     double quat_wb_wxyz[4];
     double vel_w[3], pos_w[3], vel_b[3];
@@ -223,9 +242,72 @@ void gait_admitted(const gait_t *g, double *sample);
 int gait_correct(gait_t *g, int m, const double *z, const double *H, const double *N);
 uint32_t gait_end(gait_t *g, uint32_t health, gait_state *state);
 
+/* Measurements of other sensors, of these kinds; value and covariance by kind:
+ * GAIT_POSE: position (3) and quaternion (4) of the sensor in the world; covariance of position, rotation (6, 6), world axes
+ * GAIT_POSITION, GAIT_HEIGHT: of the sensor in the world; (3, 3), (1)
+ * GAIT_VELOCITY_W, GAIT_VELOCITY_B: of the sensor, in the world or in its own axes; (3, 3) in the same axes
+ * GAIT_HEADING: of the sensor's x axis about the vertical; (1)
+ * GAIT_UP: the upward vertical in axes of the sensor, length 1; (3, 3)
+ * GAIT_ORIENTATION: quaternion (4); (3, 3) of the rotation, world axes */
+enum { GAIT_POSE, GAIT_POSITION, GAIT_VELOCITY_W, GAIT_VELOCITY_B, GAIT_HEADING, GAIT_HEIGHT, GAIT_UP, GAIT_ORIENTATION };
+typedef struct gait_external {
+    int32_t kind;
+    double t;                         /* s, on the clock of the samples */
+    double value[7], cov[36];
+    double p_bs[3], quat_bs_wxyz[4];  /* the sensor in base_link */
+    double gate;                      /* standard deviations of the innovation beyond which it is an outlier */
+} gait_external;
+/* Verdicts. */
+enum { GAIT_TAKEN, GAIT_OUTLIER, GAIT_TOO_OLD, GAIT_AHEAD, GAIT_NOT_STARTED, GAIT_NOT_USABLE };
+
+/* Correct the present state by a measurement of nearly the same time. test_ratio: sqrt(NIS / rows) over the gate. */
+int gait_correct_external(gait_t *g, const gait_external *e, double *test_ratio);
+/* Its rows, which are returned: z (m) = -H xi + noise of covariance N (m, m), H (m, 15). */
+int gait_external_rows(const gait_t *g, const gait_external *e, double z[6], double H[90], double N[36]);
+/* Put base_link elsewhere; velocity in the body and biases stay. std: of rotation (3) and position (3). */
+void gait_reset_pose(gait_t *g, const double quat_wb_wxyz[4], const double pos_w[3], const double std[6]);
+
+/* The same for measurements up to 0.5 s old: steps go through a history, which keeps samples and copies of the context in
+ * gait_history_bytes of yours, and a measurement is inserted at its time. kind: 0 for a whole row, 1 for its joints
+ * (gait_update_joints), 2 for its IMU (gait_update_imu). */
+typedef struct gait_history gait_history;
+size_t gait_history_bytes(const gait_config *config);
+gait_history *gait_history_init(void *memory);
+void gait_history_clear(gait_history *h); /* after a reset */
+void gait_history_step(gait_history *h, gait_t *g, int kind, const double *row, double *state_and_cov);
+int gait_history_correct(gait_history *h, gait_t *g, const gait_external *e, double *test_ratio);
+/* The pose of base_link after the sample nearest to a time; 0 if there is none. */
+int gait_history_pose(const gait_history *h, double t, double quat_wb_wxyz[4], double pos_w[3]);
+
+/* Smoothing. A recorder keeps the last `records` steps of the filter in gait_recorder_bytes of yours, once gait_record gave it
+ * to a context (null: no more). gait_run_recorded is gait_run with the recorder, and writes how many steps each sample ends
+ * with; gait_smooth_run then replaces the states by smoothed ones, from the last to the first. A long log goes in parts, the
+ * last one first: `carry` (gait_carry_bytes) takes the smoothed state from one part to the one before, with resume = 1.
+ * gait_lagged: the smoothed state and covariance of `lag` seconds ago, or the earliest recorded one; 0 if that is later. */
+typedef struct gait_recorder gait_recorder;
+size_t gait_recorder_bytes(const gait_config *config, size_t records);
+gait_recorder *gait_recorder_init(void *memory, const gait_config *config, size_t records);
+void gait_record(gait_t *g, gait_recorder *recorder);
+size_t gait_carry_bytes(void);
+void gait_run_recorded(gait_t *g, gait_recorder *r, const double *rows, size_t n, double *states, uint64_t *nodes);
+void gait_smooth_run(gait_recorder *r, const gait_t *g, void *carry, int resume, const uint64_t *nodes, size_t n,
+                     double *states);
+void gait_smooth_back(gait_recorder *r, const gait_t *g, void *carry, int resume, uint64_t until);
+int gait_lagged(gait_recorder *r, const gait_t *g, double lag, void *carry, double *state_and_cov);
+
 /* Covariance of the right-invariant error, (size, size): rotation, velocity, position, biases, then feet. */
 int gait_cov_size(const gait_config *config);
 void gait_cov(const gait_t *g, double *cov);
+
+/* Foot (3), its velocity (joints, 3) and its angular velocity (joints, 3) by the joints of a leg; and the joint torques
+ * of a leg that touches nothing, on a base that does not turn; gravity_b is gravity less the acceleration of the base. */
+void gait_leg_forward(const gait_robot *robot, int leg, const double *q, double *foot_b, double *jacobian,
+                      double *angular);
+void gait_leg_torque(const gait_robot *robot, int leg, const double *q, const double *dq, const double *ddq,
+                     const double *gravity_b, double *torque);
+/* Force of the ground on the foot (3) in base axes, from torques and those of the free leg; 0 where they do not tell it. */
+int gait_leg_force(const gait_robot *robot, int leg, const double *q, const double *tau, const double *tau_free,
+                   double *force_b);
 
 /* Features of gait-legs for n samples in a row, for training: arrays (n, 3) or (n, joints), dt (n), out (n, 6 + 12 legs). */
 void gait_leg_features(const gait_robot *robot, double delay, size_t n, const double *gyro, const double *accel,

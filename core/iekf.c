@@ -225,15 +225,21 @@ GAIT_INLINE void apply_columns(gait_filter *f, const transition *phi, const doub
 #undef SET
 }
 
+/* Phi of a step of dt seconds. */
+GAIT_INLINE void set_transition(const gait_filter *f, const gait_settings *s, double dt, int size, transition *phi)
+{
+    phi->dt = dt;
+    phi->half = s->exact_phi ? 0.5 * dt * dt : 0.0;
+    phi->lean = s->gravity * dt;
+    phi->dip = s->gravity * phi->half;
+    bias_blocks(f, s->gravity, dt, s->exact_phi, size, phi->blocks);
+}
+
 GAIT_INLINE void propagate_covariance(gait_filter *f, const gait_settings *s, double dt, int size)
 {
     double T[(BG + 3 * GAIT_MAX_LEGS) * GAIT_MAX_STRIDE];
     transition phi;
-    phi.dt = dt;
-    phi.half = s->exact_phi ? 0.5 * dt * dt : 0.0;
-    phi.lean = s->gravity * dt;
-    phi.dip = s->gravity * phi.half;
-    bias_blocks(f, s->gravity, dt, s->exact_phi, size, phi.blocks);
+    set_transition(f, s, dt, size, &phi);
     apply_rows(f, &phi, f->P, T, size);
     apply_columns(f, &phi, T, size);
 }
@@ -313,6 +319,27 @@ static void retract(gait_filter *f, const double *delta)
         for (int i = 0; i < 3; i++) f->R[3 * i + j] = turned[i];
     }
     lie_orthonormalise(f->R);
+}
+
+/* The same for others, feet that are not there left alone. */
+void filter_retract(gait_filter *f, const double *delta)
+{
+    retract(f, delta);
+}
+
+/* T = Phi P of a step of dt seconds, all rows. */
+void filter_transition(const gait_filter *f, const gait_settings *s, double dt, double *T)
+{
+    const int size = f->size, ld = GAIT_STRIDE(size);
+    double moved[(BG + 3 * GAIT_MAX_LEGS) * GAIT_MAX_STRIDE];
+    transition phi;
+    set_transition(f, s, dt, size, &phi);
+    apply_rows(f, &phi, f->P, moved, size);
+    memcpy(T, f->P, (size_t)(size * ld) * sizeof(double));
+    memcpy(T, moved, (size_t)(BG * ld) * sizeof(double));
+    for (int leg = 0; leg < f->feet; leg++)
+        if (f->active[leg])
+            memcpy(T + (FEET + 3 * leg) * ld, moved + (BG + 3 * leg) * ld, (size_t)(3 * ld) * sizeof(double));
 }
 
 /* S = L L' in place, in the lower triangle of m rows; 0 if S is not positive definite. */
@@ -415,7 +442,8 @@ GAIT_INLINE int correct_sized(gait_filter *f, int m, const double *z, const doub
 /* Four feet are the most common: their size is a constant. */
 static int correct_with(gait_filter *f, int m, const double *z, const double *HP, const double *HPH, const double *N)
 {
-    return f->size == FOUR_FEET ? correct_sized(f, m, z, HP, HPH, N, FOUR_FEET) : correct_sized(f, m, z, HP, HPH, N, f->size);
+    if (GAIT_MAX_STATES >= FOUR_FEET && f->size == FOUR_FEET) return correct_sized(f, m, z, HP, HPH, N, FOUR_FEET);
+    return correct_sized(f, m, z, HP, HPH, N, f->size);
 }
 
 /* R cov R' for a diagonal block of measurement noise. */
@@ -530,19 +558,43 @@ int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i
     return m == 0 || correct_with(f, m, z, HP, HPH, N);
 }
 
-/* Any measurement of the 15 states: H (m, 15), at most six rows at a time. */
-int filter_correct(gait_filter *f, int m, const double *z, const double *H, const double *N)
+/* H P and H P H' for H (m, 15). */
+static void project(const gait_filter *f, int m, const double *H, double *HP, double *HPH)
 {
     const int ld = GAIT_STRIDE(f->size);
-    double HP[MAX_ROWS * GAIT_MAX_STRIDE] = {0.0}, HPH[MAX_ROWS * MAX_ROWS] = {0.0};
-    if (m < 1 || m > MAX_ROWS) return 0;
+    memset(HP, 0, (size_t)(m * ld) * sizeof *HP);
+    memset(HPH, 0, (size_t)(m * m) * sizeof *HPH);
     for (int i = 0; i < m; i++)
         for (int k = 0; k < 15; k++)
             for (int j = 0; j < ld; j++) HP[i * ld + j] += H[15 * i + k] * f->P[k * ld + j];
     for (int i = 0; i < m; i++)
         for (int j = 0; j < m; j++)
             for (int k = 0; k < 15; k++) HPH[i * m + j] += HP[i * ld + k] * H[15 * j + k];
+}
+
+/* Any measurement of the 15 states: H (m, 15), at most six rows at a time. */
+int filter_correct(gait_filter *f, int m, const double *z, const double *H, const double *N)
+{
+    double HP[MAX_ROWS * GAIT_MAX_STRIDE], HPH[MAX_ROWS * MAX_ROWS];
+    if (m < 1 || m > MAX_ROWS) return 0;
+    project(f, m, H, HP, HPH);
     return correct_with(f, m, z, HP, HPH, N);
+}
+
+/* The NIS of such a measurement, z' S^-1 z; nan if its covariance is not positive definite. */
+double filter_nis(const gait_filter *f, int m, const double *z, const double *H, const double *N)
+{
+    double HP[MAX_ROWS * GAIT_MAX_STRIDE], S[MAX_ROWS * MAX_ROWS], y[MAX_ROWS], nis = 0.0;
+    project(f, m, H, HP, S);
+    for (int i = 0; i < m * m; i++) S[i] += N[i];
+    if (!cholesky(S, m)) return NAN;
+    for (int i = 0; i < m; i++) {
+        y[i] = z[i];
+        for (int k = 0; k < i; k++) y[i] -= S[i * m + k] * y[k];
+        y[i] /= S[i * m + i];
+        nis += y[i] * y[i];
+    }
+    return nis;
 }
 
 /* A foot touches down: its contact point joins the state at p + R foot, with the orientation that is given. */

@@ -161,11 +161,13 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
     double apart = 0.0, size = 0.0;
     int compared = 0;
     for (int leg = 0; leg < robot->legs; leg++) {
-        const int aimed = in->no_target[leg] == 0.0;
-        int measured = 1;
-        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++)
+        int measured = 1, driven = 0;
+        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
             /* Written so that a nan is not measured either. */
             measured = measured && fabs(value(sample->tau, j)) <= TORQUE_MARGIN * robot->torque_limit[j];
+            driven = driven || robot->kp[j] > 0.0;
+        }
+        const int aimed = driven && in->no_target[leg] == 0.0; /* without gains, targets tell no torque */
         for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
             const double commanded = aimed ? pd_torque(robot, j, in->e[j], in->dq[j]) : 0.0;
             if (measured && aimed) {

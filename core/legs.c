@@ -123,7 +123,9 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
     for (int leg = 0; leg < robot->legs; leg++) {
         const int begin = robot->leg_start[leg], end = robot->leg_start[leg + 1];
         double *mine = out + SHARED_FEATURES + LEG_FEATURES * leg;
-        double foot_b[3], J[9], moving_b[3], rate_b[3], tau_free[3], force_b[3];
+        static const double up_b[3] = {0.0, 0.0, 1.0};
+        leg_pose m;
+        double moving_b[3], rate_b[3], above_b[3], roll_b[3], tau_free[GAIT_LEG_LINKS], force_b[3];
         for (int j = begin; j < end; j++) {
             if (share > 0.0) {
                 s->ddq[j] += share * ((dq[j] - s->last_dq[j]) / dt - s->ddq[j]);
@@ -134,20 +136,20 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
             }
             s->last_dq[j] = dq[j];
         }
-        leg_forward(robot, leg, q + begin, foot_b, J);
-        leg_foot_velocity(J, dq + begin, omega_b, foot_b, moving_b);
-        leg_calf_rate(robot, leg, q + begin, dq + begin, omega_b, rate_b);
-        rotate(J, s->ddq + begin, mine + FOOT_ACCEL);
+        leg_pass(robot, leg, q + begin, &m);
+        leg_foot_velocity(&m, dq + begin, omega_b, moving_b);
+        leg_foot_rate(&m, dq + begin, omega_b, rate_b);
+        leg_sum(m.J, m.joints, s->ddq + begin, mine + FOOT_ACCEL);
+        /* The centre of a foot that rolls moves by its turning times its height over the ground, and that of a sole by its
+         * turning about the corner or edge that touches the ground. */
+        leg_contact_lever(robot, leg, &m, up_b, above_b);
+        cross(rate_b, above_b, roll_b);
         for (int i = 0; i < 3; i++) {
-            const double hip = robot->offsets[leg][0][i] + robot->offsets[leg][1][i];
-            mine[FOOT_POSITION + i] = (foot_b[i] - hip) / robot->leg_length;
-            mine[LEG_VELOCITY + i] = -moving_b[i];
+            mine[FOOT_POSITION + i] = (m.foot[i] - robot->hips_b[leg][i]) / robot->leg_length;
+            mine[LEG_VELOCITY + i] = roll_b[i] - moving_b[i];
         }
-        /* The centre of a foot that rolls moves by its turning times its height over the ground. */
-        mine[LEG_VELOCITY] += rate_b[1] * robot->foot_radius;
-        mine[LEG_VELOCITY + 1] -= rate_b[0] * robot->foot_radius;
-        leg_torque(robot, leg, q + begin, dq + begin, s->ddq + begin, gravity_b, tau_free);
-        leg_ground_force(J, s->smooth_tau + begin, tau_free, force_b);
+        leg_torque(robot, leg, &m, dq + begin, s->ddq + begin, gravity_b, tau_free);
+        leg_ground_force(robot, leg, &m, s->smooth_tau + begin, tau_free, force_b);
         for (int i = 0; i < 3; i++) mine[GROUND_FORCE + i] = force_b[i] / robot->weight;
     }
     s->begun = 1;
@@ -266,12 +268,12 @@ static leg_measurement measure_leg(const gait_t *g, int leg, const double bias_b
     leg_measurement m = {.used = 0};
     double shift[3];
     for (int i = 0; i < 3; i++)
-        m.foot_b[i] = robot->offsets[leg][0][i] + robot->offsets[leg][1][i] + robot->leg_length * own[FOOT_POSITION + i];
+        m.foot_b[i] = robot->hips_b[leg][i] + robot->leg_length * own[FOOT_POSITION + i];
     cross(bias_b, m.foot_b, shift);
     for (int i = 0; i < 3; i++) {
         const double std = set->leg_inflation * exp((double)out[3 + i]), stale = late * own[FOOT_ACCEL + i];
         m.velocity[i] = (double)out[i] + shift[i];
-        m.variance[i] = std * std + stale * stale;
+        m.variance[i] = g->adapt.factor[i / 2] * (std * std + stale * stale);
         m.used = m.used || std < UNINFORMATIVE;
     }
     return m;

@@ -94,6 +94,23 @@ static void inflate_causes(gait_t *g, const double excess[3], double dt, double 
     inflate(f, BG, R_ib, drift);
 }
 
+/* The same measurement, in world axes and as it claims, for the estimate of noise. */
+static void adapt(gait_t *g, const double delta_b[3], const double instant[3], const double spread[3])
+{
+    double R_wb[9], velocity_w[3], variance_w[3] = {0.0}, spread_w[3] = {0.0};
+    base_axes(g, R_wb);
+    rotate(R_wb, delta_b, velocity_w);
+    for (int i = 0; i < 3; i++) {
+        velocity_w[i] += g->filter.x[0][i];
+        for (int k = 0; k < 3; k++) {
+            const double share = R_wb[3 * i + k] * R_wb[3 * i + k];
+            variance_w[i] += share * instant[k] / g->adapt.factor[k / 2];
+            spread_w[i] += share * spread[k];
+        }
+    }
+    adapt_measure(&g->adapt, velocity_w, variance_w, spread_w);
+}
+
 /* A velocity measurement by the consensus of all sources, before it is fused.
  *
  * delta_b: measured less predicted velocity; predicted, instant: variances of the prediction and of one measurement;
@@ -105,6 +122,7 @@ uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double pred
     const double share = m->distrust > 0.0 ? DISTRUST : 1.0;
     double excess[3], nis = 0.0;
     int inflated = 0;
+    if (adapt_due(&g->adapt)) adapt(g, delta_b, instant, spread);
     for (int i = 0; i < 3; i++) {
         const double variance = predicted[i] + instant[i] + spread[i];
         excess[i] = larger(0.0, follow_lasting(&m->lasting[i], delta_b[i], share * RISE[i] * dt) - variance);
@@ -191,10 +209,15 @@ uint32_t monitor_end(gait_t *g, uint32_t health)
 /* The covariance that is reported has the open disagreement in it: whichever is right, the other is as far off. And how
  * the IMU is mounted is known to half a degree, which no motion tells from a tilt of the body. */
 static const double MOUNTING_STD = 0.008; /* rad */
-void monitor_output(const gait_t *g, gait_state *state)
+void monitor_mounting(gait_state *state)
 {
     state->pose_cov[3][3] += MOUNTING_STD * MOUNTING_STD;
     state->pose_cov[4][4] += MOUNTING_STD * MOUNTING_STD;
+}
+
+void monitor_output(const gait_t *g, gait_state *state)
+{
+    monitor_mounting(state);
     for (int i = 0; i < 3; i++) {
         const double open = g->monitor.lasting[i] * g->monitor.lasting[i];
         if (g->monitor.duration > 0.0 && open > state->vel_cov[i][i]) state->vel_cov[i][i] = open;

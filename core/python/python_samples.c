@@ -46,6 +46,7 @@ typedef struct {
 /* What a step needs to know. */
 typedef struct {
     gait_t *estimator;
+    gait_history *history; /* null: none is kept */
     const gait_config *config;
     double *row;           /* room for a sample; which legs are fine is there already */
     size_t bytes;          /* of state and covariance */
@@ -135,7 +136,9 @@ PyObject *gait_step_python(PyObject *self, PyObject *const *arguments, ptrdiff_t
     if (!*python->busy && count == FIELDS + 1 && fill_row(python, arguments)) {
         PyObject *out = PyByteArray_FromStringAndSize(NULL, (ptrdiff_t)python->bytes);
         if (!out) return NULL;
-        gait_step_row(python->estimator, python->row, (double *)(void *)PyByteArray_AsString(out));
+        double *to = (double *)(void *)PyByteArray_AsString(out);
+        if (python->history) gait_history_step(python->history, python->estimator, 0, python->row, to);
+        else gait_step_row(python->estimator, python->row, to);
         return state_of(python, out);
     }
     Py_IncRef(python->none);

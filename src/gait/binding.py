@@ -21,7 +21,11 @@ from gait.arrays import Array
 from gait.errors import GaitError
 
 MAX_LEGS = 8
-MAX_JOINTS = 4 * MAX_LEGS
+MAX_JOINTS = 8 * MAX_LEGS
+MAX_LINKS = MAX_JOINTS
+MOST_CORNERS = 4
+ABOUT_ANY, ALONG, ABOUT_X = range(3)
+"""How a link moves, as `gait_robot.link_kind`; after the last one, about y and z."""
 VELOCITY, LEGS, CONTACTS, EXTERNAL = range(4)
 """What measures, as `gait_config.method`."""
 CONTACT_SOURCES = {"tau": 0, "foot_force": 1, "contact": 2}
@@ -37,14 +41,24 @@ class CRobot(Structure):
         ("legs", c_int32),
         ("joints", c_int32),
         ("leg_start", c_int32 * (MAX_LEGS + 1)),
+        ("link_start", c_int32 * (MAX_LEGS + 1)),
+        ("link_kind", c_int32 * MAX_LINKS),
+        ("link_joint", c_int32 * MAX_LINKS),
+        ("shared", c_int32 * MAX_LEGS),
+        ("corner_count", c_int32 * MAX_LEGS),
         ("R_bi", c_double * 9),
         ("p_bi", c_double * 3),
         ("weight", c_double),
-        ("foot_radius", c_double),
         ("leg_length", c_double),
-        ("offsets", c_double * 3 * 4 * MAX_LEGS),
-        ("signs", c_double * 3 * MAX_LEGS),
-        ("inertial", c_double * 10 * 3 * MAX_LEGS),
+        ("hips_b", c_double * 3 * MAX_LEGS),
+        ("axes", c_double * 3 * MAX_LINKS),
+        ("ratio", c_double * MAX_LINKS),
+        ("shift", c_double * MAX_LINKS),
+        ("offsets", c_double * 3 * MAX_LINKS),
+        ("feet", c_double * 3 * MAX_LEGS),
+        ("foot_radius", c_double * MAX_LEGS),
+        ("corners", c_double * 3 * MOST_CORNERS * MAX_LEGS),
+        ("inertial", c_double * 10 * MAX_LINKS),
         *((name, _PER_JOINT) for name in ("armature", "kp", "kd", "torque_limit", "q_lower", "q_upper", "dq_limit")),
     )
 
@@ -81,7 +95,7 @@ class CContactSettings(Structure):
         (name, c_double)
         for name in (
             "touch_down", "lift_off", "smoothing", "touch_down_dwell", "lift_off_dwell", "contact_std",
-            "kinematics_std", "foot_radius", "slip_speed", "slip_inflation",
+            "kinematics_std", "rolling", "slip_speed", "slip_inflation",
         )
     )  # fmt: skip
 
@@ -94,6 +108,7 @@ class CConfig(Structure):
         ("reads_targets", c_int32),
         ("hides_legs", c_int32),
         ("with_details", c_int32),
+        ("with_feet", c_int32),
         ("period", c_double),
         ("robot", CRobot),
         ("settings", CSettings),
@@ -139,11 +154,26 @@ class CSample(Structure):
     )  # fmt: skip
 
 
+class CExternal(Structure):
+    """`gait_external`."""
+
+    _fields_ = (
+        ("kind", c_int32),
+        ("t", c_double),
+        ("value", c_double * 7),
+        ("cov", c_double * 36),
+        ("p_bs", c_double * 3),
+        ("quat_bs_wxyz", c_double * 4),
+        ("gate", c_double),
+    )
+
+
 class CPython(Structure):
     """`gait_python`: what a step that reads arrays by itself needs to know."""
 
     _fields_ = (
         ("estimator", c_void_p),
+        ("history", c_void_p),
         ("config", c_void_p),
         ("row", c_void_p),
         ("bytes", c_size_t),
@@ -222,6 +252,22 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gait_correct": (c_int, (_P, c_int, _P, _P, _P)),
     "gait_end": (c_uint32, (_P, c_uint32, _P)),
     "gait_cov": (None, (_P, _P)),
+    "gait_correct_external": (c_int, (_P, _P, _P)),
+    "gait_external_rows": (c_int, (_P, _P, _P, _P, _P)),
+    "gait_reset_pose": (None, (_P, _P, _P, _P)),
+    "gait_history_bytes": (_N, (_P,)),
+    "gait_history_init": (_P, (_P,)),
+    "gait_history_clear": (None, (_P,)),
+    "gait_history_step": (None, (_P, _P, c_int, _P, _P)),
+    "gait_history_correct": (c_int, (_P, _P, _P, _P)),
+    "gait_history_pose": (c_int, (_P, c_double, _P, _P)),
+    "gait_recorder_bytes": (_N, (_P, _N)),
+    "gait_recorder_init": (_P, (_P, _P, _N)),
+    "gait_record": (None, (_P, _P)),
+    "gait_carry_bytes": (_N, ()),
+    "gait_run_recorded": (None, (_P, _P, _P, _N, _P, _P)),
+    "gait_smooth_run": (None, (_P, _P, _P, c_int, _P, _N, _P)),
+    "gait_lagged": (c_int, (_P, _P, c_double, _P, _P)),
     "gait_leg_features": (None, (_P, c_double, _N, _P, _P, _P, _P, _P, _P, _P)),
     "filter_init": (None, (_P, c_int)),
     "filter_prior": (None, (_P, _P)),
@@ -232,8 +278,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "filter_correct": (c_int, (_P, c_int, _P, _P, _P)),
     "filter_add_foot": (None, (_P, c_int, _P, _P, _P)),
     "filter_remove_foot": (None, (_P, c_int)),
-    "leg_forward": (None, (_P, c_int, _P, _P, _P)),
-    "leg_torque": (None, (_P, c_int, _P, _P, _P, _P, _P)),
+    "gait_leg_forward": (None, (_P, c_int, _P, _P, _P, _P)),
+    "gait_leg_torque": (None, (_P, c_int, _P, _P, _P, _P, _P)),
+    "gait_leg_force": (c_int, (_P, c_int, _P, _P, _P, _P)),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,20 @@ from gait.robot import Robot
 from gait.state import Shape
 
 
-def _contact_settings(params: ContactAided, robot: Robot) -> CContactSettings:
+def _contact_settings(params: ContactAided) -> CContactSettings:
     d = params.detection
     return CContactSettings(
         touch_down=d.touch_down, lift_off=d.lift_off, smoothing=d.smoothing, touch_down_dwell=d.touch_down_dwell,
         lift_off_dwell=d.lift_off_dwell, contact_std=params.contact, kinematics_std=params.kinematics,
-        foot_radius=robot.foot_radius if params.rolling else 0.0,
+        rolling=float(params.rolling),
         slip_speed=params.slip.speed if params.slip.enabled else np.inf, slip_inflation=params.slip.inflation,
     )  # fmt: skip
+
+
+def options_of(robot: Robot, usual: Options | None = None) -> Options:
+    """The options where none are given: the usual ones, with the latency of the robot's joints if it is known."""
+    usual = usual or Options()
+    return usual if robot.joint_delay is None else replace(usual, joint_delay=robot.joint_delay)
 
 
 class Engine:
@@ -64,6 +71,7 @@ class Engine:
         options: Options | None = None,
         limits: Limits | None = None,
         attention: bool = False,
+        feet: bool = False,
         contact_from: str | None = None,
     ) -> None:
         """Put one together: of a model, of contact settings, or of neither for measurements of the caller's own.
@@ -79,13 +87,18 @@ class Engine:
             options: of the filter; by default those of `contacts`.
             limits: of the sensors.
             attention: whether states carry the attention, and what each leg measures.
+            feet: whether states carry contact, slip, force and position of each foot, and the ground.
             contact_from: `tau`, `foot_force` or `contact`; the best there is by default.
         """
         if contact_from is not None and contact_from not in CONTACT_SOURCES:
             raise GaitError(f"contacts cannot come from '{contact_from}': choose one of {', '.join(CONTACT_SOURCES)}")
         if contacts is not None:
-            noise, prior, options = noise or contacts.imu, prior or contacts.prior, options or contacts.options
-        options, limits = options or Options(), limits or Limits()
+            noise, prior, options = (
+                noise or contacts.imu,
+                prior or contacts.prior,
+                options or options_of(robot, contacts.options),
+            )
+        options, limits = options or options_of(robot), limits or Limits()
         self.robot, self.contact_from = robot, contact_from
         self.config = c = CConfig(method=EXTERNAL, period=1.0)
         self.reads: tuple[str, ...] = ()
@@ -95,8 +108,9 @@ class Engine:
         if model is not None:
             self._take_network(model, dead_leg, no_torque, attention)
         elif contacts is not None:
-            c.method, c.contacts = CONTACTS, _contact_settings(contacts, robot)
+            c.method, c.contacts = CONTACTS, _contact_settings(contacts)
             self.shape = Shape(contacts=robot.num_legs, tested=robot.num_legs)
+        c.with_feet, self.shape = int(feet), self.shape._replace(feet=robot.num_legs if feet else 0)
         noise = noise or (LEGS_NOISE if self.by_leg else ProcessNoise())
         c.robot = core_robot(robot, limits, options.gravity)
         c.settings = core_settings(noise, prior or Prior(), options, limits)
@@ -127,6 +141,11 @@ class Engine:
         c.spare_network = ctypes.addressof(self.networks[1]) if dead_leg is not None else None
         if attention and isinstance(a, AttentionArchitecture):
             self.shape = Shape(a.history, len(a.tokens))
+
+    @property
+    def config_at(self) -> int:
+        """Address of the configuration."""
+        return ctypes.addressof(self.config)
 
     @cached_property
     def digest(self) -> bytes:
@@ -206,11 +225,11 @@ class Context:
     @property
     def snapshot(self) -> bytes:
         """Everything it remembers."""
-        return self.memory[8:].tobytes()  # without the address of the configuration
+        return self.memory[16:].tobytes()  # without the addresses of configuration and recorder
 
     @snapshot.setter
     def snapshot(self, value: bytes) -> None:
-        self.memory[8:] = np.frombuffer(value, dtype=np.uint8)
+        self.memory[16:] = np.frombuffer(value, dtype=np.uint8)
 
 
 def engines_of(

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from gait import lie
 from gait.arrays import Array
-from gait.binding import CPython, CSample, builtin_step, core, core_holding_gil, pointer
+from gait.binding import CPython, CSample, aligned_bytes, builtin_step, core, core_holding_gil, pointer
 from gait.engine import Context, Engine, engines_of
 from gait.errors import GaitError
+from gait.external import Correction, ExternalSensor, Fusion, Measured
 from gait.health import Health
 from gait.log.log import Log
 from gait.log.sample import Sample
@@ -35,6 +37,8 @@ __all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State", "StateArrays"]
 
 FIELDS = ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact")
 """What a sample is made of, in the order in which the core takes it."""
+MOST_LAG = 2.0
+"""Seconds of the longest lag."""
 _OPTIONAL, _BY_JOINT = FIELDS[4:], FIELDS[2:6]
 
 
@@ -92,10 +96,12 @@ class Estimator:
         """
         self.robot, self.method = robot, method
         self._recipe: dict[str, Any] = {}
+        self._fusion: Fusion | None = None
+        self.lag, self._recorders = 0.0, dict[Context, Any]()
         self._contexts = [Context(one) for one in (engine, without_targets) if one is not None]
         self._order = _order(robot, joint_names)
         self._python = python_method(method, robot)
-        width = robot.num_joints if joint_names is None else len(joint_names)
+        width = len(robot.encoder_names if joint_names is None else joint_names)
         legs = robot.num_legs
         self._sizes = (3, 3, width, width, width, width, legs, legs)
         self._turn, self._prepared = Turn(), dict[Context, Prepared]()
@@ -115,34 +121,51 @@ class Estimator:
         *,
         joint_names: Sequence[str] | None = None,
         attention: bool = False,
+        feet: bool = False,
         noise: ProcessNoise | None = None,
         prior: Prior | None = None,
         options: Options | None = None,
         limits: Limits | None = None,
         contact_from: str | None = None,
+        sensors: Mapping[str, ExternalSensor] | None = None,
+        lag: float = 0.0,
     ) -> Estimator:
         """An estimator, ready for its first sample.
 
         Args:
-            robot: name of a robot, the path of its YAML file, or a `Robot`.
+            robot: name of a robot, the path of its YAML, URDF or MJCF file, or a `Robot`.
             method: `gait-legs`, `gait`, `gait-flat`, `nmn`, `iekf` or `iekf-sr`; or a model: its name, the path of its
                 file, or a `Model`; or a method of your own (docs/extending.md).
             joint_names: order in which joints will come; the robot's own by default. More than the robot has is fine.
             attention: let states carry where the network looks (`state.attention`) and what legs measure.
+            feet: let states carry contact, slip, force and position of each foot, and the ground (docs/feet.md).
             noise: of the IMU, as the filter models it; by default what suits the method.
             prior: how well the state given to `reset` is known.
             options: how the filter treats time.
             limits: ranges of the sensors.
             contact_from: for model-based methods: `tau`, `foot_force` or `contact`; the best there is by default.
+            sensors: other sensors by name, whose measurements `correct` will take (docs/fusion.md).
+            lag: seconds, up to 2, of which `lagged` gives the smoothed state (docs/smoothing.md).
         """
         robot = robot if isinstance(robot, Robot) else Robot.load(robot)
         settings = {
-            "attention": attention, "noise": noise, "prior": prior, "options": options, "limits": limits,
+            "attention": attention, "feet": feet, "noise": noise, "prior": prior, "options": options, "limits": limits,
             "contact_from": contact_from,
         }  # fmt: skip
         engine, less, name = engines_of(method, robot, settings)
         estimator = Estimator(robot, engine, name, without_targets=less, joint_names=joint_names)
-        estimator._recipe = {"robot": robot, "method": method, "joint_names": joint_names, **settings}
+        estimator._recipe = {
+            "robot": robot,
+            "method": method,
+            "joint_names": joint_names,
+            "sensors": sensors,
+            "lag": lag,
+            **settings,
+        }
+        if sensors:
+            estimator._begin_fusion(sensors)
+        if lag:
+            estimator._begin_lag(lag)
         return estimator
 
     @property
@@ -181,6 +204,9 @@ class Estimator:
                     context.reset_gravity(start)
             if self._python is not None:
                 self._python.reset()
+            if self._fusion is not None:
+                self._fusion.clear()
+            self._forget_past()
             self._know(None)
 
     def update(
@@ -224,7 +250,7 @@ class Estimator:
             self._fill(t, gyro, accel, q, dq, q_des, tau, foot_force, contact, leg_ok)
             if self._python is not None:
                 return self._update_python()
-            self._step(self._context_at, self._row_at, self._out_at)
+            self._take_row(0)
             self._leg_ok[:] = 1.0
             return self._state()
 
@@ -247,8 +273,11 @@ class Estimator:
         with self._turn:
             still = np.zeros(3)
             self._fill(t, still, still, q, dq, q_des, tau, foot_force, contact, leg_ok)
-            sample = self._sample()
-            core().gait_update_joints(self._context_at, ctypes.addressof(sample))
+            if self._history:
+                self._take_row(1)
+            else:
+                sample = self._sample()
+                core().gait_update_joints(self._context_at, ctypes.addressof(sample))
             self._leg_ok[:] = 1.0
 
     def update_imu(self, t: float, gyro: npt.ArrayLike, accel: npt.ArrayLike) -> State:
@@ -263,8 +292,115 @@ class Estimator:
                     out = np.empty(context.engine.state_doubles + context.engine.cov_size**2)
                     if context is not self._context:
                         step(context.at, stamp, pointer(w), pointer(a), pointer(out))
-            step(self._context_at, stamp, pointer(w), pointer(a), self._out_at)
+            if self._history:
+                self._row[:7] = stamp, *w, *a
+                self._take_row(2)
+            else:
+                step(self._context_at, stamp, pointer(w), pointer(a), self._out_at)
             return self._state()
+
+    def _take_row(self, kind: int) -> None:
+        """A step with the row, through the history if one is kept; kind as in `gait_history_step`."""
+        if self._history:
+            core_holding_gil().gait_history_step(self._history, self._context_at, kind, self._row_at, self._out_at)
+        else:
+            self._step(self._context_at, self._row_at, self._out_at)
+
+    def correct(
+        self,
+        kind: str,
+        t: float,
+        value: Measured = (),
+        noise: npt.ArrayLike | None = None,
+        sensor: str = "",
+    ) -> Correction:
+        """Take a measurement of another sensor, up to 0.5 s old: it is inserted at its time (docs/fusion.md).
+
+        Args:
+            kind: `pose`, `position`, `velocity_w`, `velocity_b`, `heading`, `height`, `gravity`, `orientation` or
+                `zero_velocity`.
+            t: stamp, s, on the clock of the samples.
+            value: what was measured: of a pose position (3,) and quaternion (4,) w first; of `gravity` the upward
+                vertical (3,) in axes of the sensor; nothing for `zero_velocity`.
+            noise: covariance (n, n), or standard deviations: one, one a number, or of a pose position and rotation;
+                by default those of the sensor.
+            sensor: its name in `load(sensors=...)`, which says where it is mounted; by default it is at base_link.
+
+        Returns:
+            Whether it was taken, its test ratio, and why not. What a sensor says never raises.
+        """
+        with self._turn:
+            if self._fusion is None:
+                self._begin_fusion({})
+            fusion = self._fusion
+            assert fusion is not None
+            done = fusion.correct(self._context_at, self._history or None, kind, t, value, noise, sensor)
+            if not done and fusion.due(kind, sensor, t):
+                present = self.predict(-np.inf)
+                R_wb, pos_w = fusion.present_pose(kind, sensor, t, value, self._history, present.R_wb, present.pos_w)
+                self.reset_pose(lie.quat_from_rotation(R_wb), pos_w)
+                return Correction(True, done.test_ratio, "pose reset: nothing but outliers for a while")
+            return done
+
+    def reset_pose(
+        self,
+        quat_wb_wxyz: npt.ArrayLike,
+        pos_w: npt.ArrayLike = (0.0, 0.0, 0.0),
+        *,
+        rotation_std: float = 0.03,
+        position_std: float = 0.05,
+    ) -> None:
+        """Put base_link elsewhere in the world; velocity in the body and biases stay, with their covariance.
+
+        Args:
+            quat_wb_wxyz: orientation.
+            pos_w: position.
+            rotation_std: of each axis, rad.
+            position_std: of each axis, m.
+        """
+        start = start_of(quat_wb_wxyz, None, pos_w, None, None)
+        assert isinstance(start, tuple)
+        std = np.repeat([float(rotation_std), float(position_std)], 3)
+        with self._turn:
+            for context in self._contexts:
+                core().gait_reset_pose(context.at, pointer(start[0]), pointer(start[2]), pointer(std))
+            self._forget_past()
+
+    def lagged(self) -> State:
+        """The state `lag` seconds ago, smoothed by all samples since then; at the start the earliest there is."""
+        with self._turn:
+            if not self._recorders:
+                raise GaitError("the estimator keeps no lag: load it with one, Estimator.load(..., lag=0.2)")
+            state, room = self.predict(-np.inf), self._recorders[self._context]
+            carry = np.empty(core().gait_carry_bytes(), dtype=np.uint8)
+            core().gait_lagged(pointer(room), self._context_at, self.lag, pointer(carry), pointer(state._row))
+            return state
+
+    def _begin_lag(self, lag: float) -> None:
+        """Record the steps of the filter, for so many seconds at up to 1 kHz."""
+        if not 0.0 < lag <= MOST_LAG:
+            raise GaitError(f"lag is {lag:g} s: give a number above 0, and at most {MOST_LAG:g}")
+        self.lag, records = float(lag), int(2000 * lag) + 64
+        for context in self._contexts:
+            at = context.engine.config_at
+            self._recorders[context] = aligned_bytes(core().gait_recorder_bytes(at, records))
+            core().gait_recorder_init(pointer(self._recorders[context]), at, records)
+        self._forget_past()
+
+    def _forget_past(self) -> None:
+        """The state was set from outside: what was recorded before does not lead to it."""
+        if self._fusion is not None:
+            self._fusion.clear_history()
+        for context, room in self._recorders.items():
+            core().gait_record(context.at, pointer(room))
+
+    def _begin_fusion(self, sensors: Mapping[str, ExternalSensor]) -> None:
+        """Keep a history of samples from now on, for measurements that arrive late."""
+        self._fusion = Fusion(sensors)
+        if self._python is None:  # a method in Python keeps a state of its own, which no history can take back
+            for context, prepared in self._prepared.items():
+                prepared.caller.history = self._fusion.history(context.at, ctypes.addressof(context.engine.config))
+            self._history = self._now.caller.history or 0
 
     def _refuse_parts(self) -> None:
         if self._python is not None:
@@ -291,15 +427,25 @@ class Estimator:
         """As `run`, and the states themselves, with what the method computed on the way."""
         log = log.reorder(self.robot)
         with self._turn:
+            context, _ = self.begin_log(log, start)
+            if context is None:
+                states = self.stack([self.update(row) for row in log.rows()])
+            else:
+                states = StateArrays(context.run(rows_of(log, self.robot)), self._layout)
+                self._forget_past()
+            return states.trajectory(log.t, self.method), states
+
+    def begin_log(self, log: Log, start: str = "auto") -> tuple[Context | None, RowLayout]:
+        """Reset to where a Log begins, and choose the context that takes it; None of a method in Python."""
+        with self._turn:
             self.start_as(log, start)
             self._choose([name for name in _OPTIONAL if getattr(log, name) is not None])
-            if self._python is not None:
-                rows = [self.update(row)._row[: self._context.engine.state_doubles] for row in log.rows()]
-                out = np.array(rows).reshape(len(log), -1)
-            else:
-                out = self._context.run(rows_of(log, self.robot))
-            states = StateArrays(out, self._layout)
-            return states.trajectory(log.t, self.method), states
+            return (self._context if self._python is None else None), self._layout
+
+    def stack(self, states: Sequence[State]) -> StateArrays:
+        """States of `update`, one after the other, as those of a whole log."""
+        width = self._context.engine.state_doubles
+        return StateArrays(np.array([state._row[:width] for state in states]).reshape(len(states), -1), self._layout)
 
     def start_as(self, log: Log, start: str = "auto") -> None:
         """Reset to where a Log begins: `truth`, `gravity`, or `auto`: ground truth if the log has it."""
@@ -336,6 +482,7 @@ class Estimator:
         with self._turn:
             for context, old in zip(self._contexts, snapshots, strict=True):
                 context.snapshot, rest = rest[: len(old)], rest[len(old) :]
+            self._forget_past()
             self._use(self._contexts[digests.index(saved[:32])])
             self._know(None if given == b"-" else frozenset(filter(None, given.decode().split(","))))
 
@@ -358,14 +505,15 @@ class Estimator:
             engine = context.engine
             out, config = np.empty(engine.state_doubles + engine.cov_size**2), ctypes.addressof(engine.config)
             width, order = self._sizes[2], pointer(self._order)
-            caller = CPython(context.at, config, self._row_at, out.nbytes, width, order, self._turn.at)
+            past = 0 if self._fusion is None or self._python is not None else self._fusion.history(context.at, config)
+            caller = CPython(context.at, past, config, self._row_at, out.nbytes, width, order, self._turn.at)
             layout = RowLayout(self.robot.leg_names, engine.shape, engine.cov_size)
             step = builtin_step(caller, Sample, State, layout) if self._python is None else _no_step
             self._prepared[context] = Prepared(caller, out, step, layout)
         self._context, self._context_at, self._step = context, context.at, context.step
         self._now = self._prepared[context]
         self._out, self._layout = self._now.out, self._now.layout
-        self._out_at = pointer(self._out)
+        self._out_at, self._history = pointer(self._out), self._now.caller.history or 0
 
     def _choose(self, given: Collection[str]) -> None:
         """Take the weights that go with what is there, and see that it is enough."""
@@ -464,6 +612,8 @@ def rows_of(log: Log, robot: Robot) -> Array:
     columns: list[Array] = [log.t[:, None]]
     for name in FIELDS:
         values = getattr(log, name)
+        if values is not None and name in _BY_JOINT:
+            values = robot.expanded(values)
         columns.append(np.full((len(log), width_of(name, robot)), np.nan) if values is None else values)
     whole = np.ones((len(log), robot.num_legs))
     return np.ascontiguousarray(np.concatenate([*columns, whole], axis=1), dtype=np.float64)
@@ -494,7 +644,7 @@ def start_of(
 
 def _order(robot: Robot, joint_names: Sequence[str] | None) -> npt.NDArray[np.int32]:
     """Where the robot's joints stand among those that will come."""
-    joint_names = robot.joint_names if joint_names is None else joint_names
+    joint_names = robot.encoder_names if joint_names is None else joint_names
     missing = [name for name in robot.joint_names if name not in joint_names]
     if missing:
         raise GaitError(

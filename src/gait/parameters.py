@@ -123,7 +123,7 @@ class Options:
     inflation: float = 20.0
     """Factor on the standard deviation that a network claims. A filter takes errors for new ones in every sample, and
     those of a network last for many. Found by benchmarks/tune_inflation.py on training episodes."""
-    leg_inflation: float = 1.5
+    leg_inflation: float = 1.2
     """Factor on the standard deviation that `gait-legs` claims for a leg. It learned behind a filter, so what it claims
     is nearly what a filter should take. The rest is for robots and grounds that it never saw: on those of training, 1
     is right. Judged on held-out walks with faults: docs/legs.md."""
@@ -181,14 +181,14 @@ class ContactDetection:
 
 @dataclass(frozen=True)
 class SlipRejection:
-    """Inflate the contact noise of a foot that seems to move (Kim et al. 2021)."""
+    """Inflate the contact noise of a foot that seems to move (Kim et al. 2021), in proportion to its speed."""
 
     enabled: bool = False
     """On in `iekf-sr`, off in `iekf`."""
-    speed: float = 0.3
-    """Estimated speed of a foot in contact above which it slips, m/s."""
+    speed: float = 0.05
+    """Estimated speed of a foot in contact above which it slips, m/s; more where feet usually seem to move."""
     inflation: float = 30.0
-    """Factor on the contact noise density of a slipping foot."""
+    """Factor on the contact noise density of a slipping foot, at most."""
 
 
 @dataclass(frozen=True)

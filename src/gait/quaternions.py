@@ -55,6 +55,15 @@ def heading(q: Array) -> Array:
     return np.asarray(np.arctan2(2.0 * w * z, w * w - z * z))
 
 
+def roll_pitch_yaw(q: Array) -> Array:
+    """Angles (..., 3) of rotations (..., 4) about x, then y, then z of the world: R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+    pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
+    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return np.stack((roll, pitch, yaw), axis=-1)
+
+
 def slerp(start: Array, end: Array, part: Array) -> Array:
     """Rotations on the shortest arcs from `start` to `end` (N, 4), at `part` (N,) between 0 and 1."""
     dot = np.einsum("ij,ij->i", start, end)

@@ -26,6 +26,8 @@ class Shape(NamedTuple):
     """Contact of each leg (contacts,)."""
     tested: int = 0
     """Test ratio of each leg (tested,)."""
+    feet: int = 0
+    """Contact probability, speed, force and position of each foot (feet, 6), then the ground (4,)."""
 
     @property
     def ratios(self) -> slice:
@@ -33,7 +35,7 @@ class Shape(NamedTuple):
         return slice(STATE_DOUBLES, STATE_DOUBLES + self.tested)
 
     @property
-    def feet(self) -> slice:
+    def flags(self) -> slice:
         """Where the contacts lie."""
         return slice(self.ratios.stop, self.ratios.stop + self.contacts)
 
@@ -46,6 +48,17 @@ class Shape(NamedTuple):
     def leg_outputs(self) -> slice:
         """Where velocity and log-std of each leg lie."""
         return slice(self.attention.stop, self.attention.stop + 6 * self.legs)
+
+    @property
+    def foot_outputs(self) -> slice:
+        """Where the outputs of the feet lie."""
+        start = max(self.flags.stop, self.leg_outputs.stop)
+        return slice(start, start + 6 * self.feet)
+
+    @property
+    def ground(self) -> slice:
+        """Where the ground lies."""
+        return slice(self.foot_outputs.stop, self.foot_outputs.stop + 4)
 
 
 class RowLayout(NamedTuple):
@@ -148,10 +161,44 @@ class StateRows:
         return outputs[..., :3], np.exp(outputs[..., 3:])
 
     @property
-    def contact(self) -> BoolArray | None:
-        """Which feet a model-based method took to be on the ground (L,)."""
+    def contact(self) -> Array | BoolArray | None:
+        """Probability that each foot is on the ground (L,), with `feet=True` at `load`; nan where nothing tells.
+
+        Without, which feet a model-based method took to be on the ground; None of others.
+        """
         shape = self._layout.shape
-        return self._part(shape.feet) > 0.5 if shape.contacts else None
+        if shape.feet:
+            return self._foot(0)
+        return self._part(shape.flags) > 0.5 if shape.contacts else None
+
+    @property
+    def slip(self) -> Array | None:
+        """Speed of each foot over the ground (L,), m/s, in contact or not; with `feet=True` at `load`."""
+        return self._foot(1) if self._layout.shape.feet else None
+
+    @property
+    def foot_force(self) -> Array | None:
+        """Vertical force of the ground on each foot (L,), N, by the joint torques; with `feet=True` at `load`."""
+        return self._foot(2) if self._layout.shape.feet else None
+
+    @property
+    def foot_pos_w(self) -> Array | None:
+        """Centres of the feet in the world (L, 3), m; with `feet=True` at `load`."""
+        shape = self._layout.shape
+        return self._part(shape.foot_outputs, shape.feet, 6)[..., 3:] if shape.feet else None
+
+    @property
+    def ground_height(self) -> Array | None:
+        """Height of the ground under base_link, m: a plane through the last footholds; with `feet=True` at `load`."""
+        return self._part(self._layout.shape.ground)[..., 0] if self._layout.shape.feet else None
+
+    @property
+    def ground_slope(self) -> Array | None:
+        """Slope of that plane, rad, and its rise along x and y of the world (3,); with `feet=True` at `load`."""
+        return self._part(self._layout.shape.ground)[..., [3, 1, 2]] if self._layout.shape.feet else None
+
+    def _foot(self, i: int) -> Array:
+        return self._part(self._layout.shape.foot_outputs, self._layout.shape.feet, 6)[..., i]
 
     @property
     def leg_test_ratio(self) -> Array | None:
@@ -225,6 +272,10 @@ class StateArrays(StateRows):
 
     def __len__(self) -> int:
         return len(self._row)
+
+    def __getitem__(self, i: int) -> State:
+        """The state of one sample, without its covariance."""
+        return State(self._row[i], self._layout)
 
     @property
     def t(self) -> Array:

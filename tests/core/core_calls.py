@@ -90,6 +90,7 @@ class CContactState(Structure):
         ("foot_i", _VECTOR * MAX_LEGS),
         ("slip_b", _VECTOR * MAX_LEGS),
         ("force_b", _VECTOR),
+        ("slip_limit", c_double),
         ("contact", _FLAGS),
         ("fresh", _FLAGS),
         ("measured", c_uint8),
@@ -133,11 +134,32 @@ class CMonitor(Structure):
     )
 
 
+class CAdapt(Structure):
+    """`gait_adapt`."""
+
+    _fields_ = (
+        ("inertial", _VECTOR),
+        *((name, c_double) for name in ("since", "accel2")),
+        *((name, c_double * 2) for name in ("factor", "noise2")),
+        ("means", c_double * 5 * 2),
+        ("known", c_double),
+        *((name, c_int32) for name in ("next", "count")),
+        *((name, _VECTOR * 15) for name in ("apart", "variance")),
+    )
+
+
+class CFeetState(Structure):
+    """`gait_feet_state`."""
+
+    _fields_ = (("ground_w", _VECTOR * MAX_LEGS), ("known", _FLAGS), ("torque", c_uint8))
+
+
 class CContext(Structure):
     """`gait_t`; behind it lies the memory of the networks."""
 
     _fields_ = (
         ("config", c_void_p),
+        ("recorder", c_void_p),
         ("scratch", ctypes.c_ssize_t),
         ("fetch", c_void_p),
         ("broken", c_double),
@@ -150,6 +172,8 @@ class CContext(Structure):
         ("contacts", CContactState),
         ("legs", CLegState),
         ("monitor", CMonitor),
+        ("adapt", CAdapt),
+        ("feet", CFeetState),
         ("safe_R", c_double * 9),
         ("safe_p", _VECTOR),
         ("next_step", c_double),
@@ -170,11 +194,9 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "filter_align": (c_int, (_P, _P, _P, _P, c_double)),
     "filter_output": (None, (_P, _P, _P, _P)),
     "filter_plausible": (c_int, (_P,)),
-    "leg_forward": (None, (_P, c_int, _P, _P, _P)),
-    "leg_foot_velocity": (None, (_P, _P, _P, _P, _P)),
-    "leg_calf_rate": (None, (_P, c_int, _P, _P, _P, _P)),
-    "leg_torque": (None, (_P, c_int, _P, _P, _P, _P, _P)),
-    "leg_ground_force": (c_int, (_P, _P, _P, _P)),
+    "gait_leg_forward": (None, (_P, c_int, _P, _P, _P, _P)),
+    "gait_leg_torque": (None, (_P, c_int, _P, _P, _P, _P, _P)),
+    "gait_leg_force": (c_int, (_P, c_int, _P, _P, _P, _P)),
     "pd_torque": (c_double, (_P, c_int, c_double, c_double)),
     "legs_fuse": (c_int, (_P, _P, c_int, _P)),
     "contacts_step": (c_uint32, (_P, _P)),

@@ -14,7 +14,7 @@ import core_calls
 import numpy as np
 import pytest
 
-from gait import GaitError, Robot, binding
+from gait import GaitError, Robot, binding, external
 from gait.engine import Engine
 from gait.health import FIRST_LEG, Health
 from gait.nets.features import FOOT_ACCEL, FORCE, PER_LEG, POSITION, SHARED, VELOCITY
@@ -29,6 +29,7 @@ STRUCTS: dict[str, type[Structure]] = {
     "gait_config": binding.CConfig,
     "gait_state": binding.CState,
     "gait_sample": binding.CSample,
+    "gait_external": binding.CExternal,
     "gait_filter": binding.CFilter,
     "gait_network": Network,
     "gait_leg_network": LegNetwork,
@@ -40,8 +41,13 @@ STRUCTS: dict[str, type[Structure]] = {
     "gait_monitor": core_calls.CMonitor,
     "gait_contact_state": core_calls.CContactState,
     "gait_leg_state": core_calls.CLegState,
+    "gait_feet_state": core_calls.CFeetState,
     "gait_t": core_calls.CContext,
 }
+EXTERNALS = {
+    "POSE": "pose", "POSITION": "position", "VELOCITY_W": "velocity_w", "VELOCITY_B": "velocity_b",
+    "HEADING": "heading", "HEIGHT": "height", "UP": "gravity", "ORIENTATION": "orientation",
+}  # fmt: skip
 CONSTANTS = {
     "GAIT_MAX_LEGS": binding.MAX_LEGS,
     "GAIT_MAX_JOINTS": binding.MAX_JOINTS,
@@ -53,6 +59,7 @@ CONSTANTS = {
     "GAIT_FROM_TORQUE": binding.CONTACT_SOURCES["tau"],
     "GAIT_FROM_FORCE": binding.CONTACT_SOURCES["foot_force"],
     "GAIT_FROM_FLAGS": binding.CONTACT_SOURCES["contact"],
+    **{f"GAIT_{name}": external.KINDS[kind].number for name, kind in EXTERNALS.items()},
     "SHARED_FEATURES": SHARED,
     "LEG_FEATURES": PER_LEG,
     "FOOT_POSITION": POSITION,
@@ -149,9 +156,9 @@ def test_parts_of_a_state_follow_each_other() -> None:
 
 def test_numbers_reach_the_front_of_an_array_of_the_core() -> None:
     robot = binding.CRobot()
-    binding.fill(robot.offsets, np.arange(24.0).reshape(2, 4, 3))
+    binding.fill(robot.corners, np.arange(24.0).reshape(2, 4, 3))
     binding.fill(robot.kp, np.arange(6.0))
-    assert robot.offsets[1][3][2] == 23.0 and robot.offsets[2][0][0] == 0.0
+    assert robot.corners[1][3][2] == 23.0 and robot.corners[2][0][0] == 0.0
     assert list(robot.kp[:7]) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0]
 
 

@@ -21,15 +21,17 @@ def test_a_clean_walk_is_valid_and_undisputed(method: str) -> None:
     assert all(s.leg_test_ratio is not None and s.leg_test_ratio.shape == (4,) for s in states)
 
 
-def test_a_wrong_leg_has_a_large_test_ratio_and_little_weight() -> None:
+@pytest.mark.parametrize("size", [1.0, 5.0])
+def test_a_wrong_leg_has_a_large_test_ratio_or_is_left_out(size: float) -> None:
     def edit(k: int, row: Sample) -> Sample:
-        return row._replace(dq=row.dq + (np.arange(12) // 3 == stands) * 5.0 * (k < FAULT + 20))
+        return row._replace(dq=row.dq + (np.arange(12) // 3 == stands) * size * (k < FAULT + 20))
 
     stands = int(np.flatnonzero(sample_log().contact[FAULT : FAULT + 20].all(axis=0))[0])
     states = run("gait-legs", edit)
     worst = np.max([s.leg_test_ratio for s in states[FAULT : FAULT + 20]], axis=0)
-    assert worst[stands] > 2.0 and worst.argmax() == stands
-    assert error(states).max() < 0.2
+    # What the network does not recognise the gate finds; what it does is not fused.
+    assert (worst[stands] > 1.2 and worst.argmax() == stands) if size < 2.0 else worst[stands] == 0.0
+    assert error(states).max() < 0.1
 
 
 def test_a_velocity_that_is_wrong_for_long_is_reset() -> None:

@@ -170,6 +170,7 @@ def fused(
         z = said[k, used, :3].astype(np.float64) + np.cross(bias, feet[k])
         r = np.exp(2.0 * said[k, used, 3:].astype(np.float64)) * options.leg_inflation**2
         r += (7.0 * options.joint_delay_std * own[k, :, FOOT_ACCEL : FOOT_ACCEL + 3]) ** 2
+        r = r * ekf.adapted.factor
         s, mean = (1.0 / r).sum(0), (z / r).sum(0) / (1.0 / r).sum(0)
         spread = ((z - mean) ** 2 / r).sum(0) / s
         monitor.consensus(Consensus(mean + d * a - v, 1.0 / s / 49.0, spread, 1.0 / s), pv, 0.002)
@@ -366,7 +367,7 @@ def test_a_model_reads_its_features_from_a_log(log: Log) -> None:
     ((velocity, _),) = predict(network_of(model), [features])
     # Without what the fusion adds to the network: gate, inflation by foot acceleration, gyro bias, which is known until
     # random weights have disagreed with the gyro for long.
-    options, known = Options(leg_guard=1e6, joint_delay_std=0.0), Prior(gyro_bias=1e-9)
+    options, known = Options(leg_guard=1e6, joint_delay_std=0.0, leg_inflation=1.5), Prior(gyro_bias=1e-9)
     plain = Estimator.load("go1", model, options=options, prior=known, noise=ProcessNoise(gyro_bias=0.0))
     np.testing.assert_allclose(plain.run_with_details(log)[1].predicted[0][1:60], velocity[1:60], atol=1e-5)
     assert not np.allclose(details.predicted[0], velocity, atol=1e-3)

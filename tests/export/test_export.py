@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import gait
 from gait import GaitError
 from gait.arrays import Array, BoolArray
 from gait.cli import main
+from gait.errors import install_hint
 from gait.export import c_files, onnx_model, save_onnx
 from gait.log.log import Log
 from gait.nets import Model, load_model
@@ -159,12 +161,17 @@ def test_the_verb_writes_both_forms(
     assert rows["size"] == Path("net.onnx").stat().st_size and rows["graph_inputs"] == 9
     assert main(["export", str(model_file), "--format", "c"]) == 0
     text = capsys.readouterr().out
-    assert "next: gcc" in text and Path("gait_go1.c").is_file()
-    assert '#include "gait_go1.h"' in Path("gait_go1.c").read_text()
-    assert "FR_hip_joint, FR_thigh_joint, FR_calf_joint" in Path("gait_go1.h").read_text()
+    assert "next: gcc" in text and Path("net_go1.c").is_file()
+    assert '#include "net_go1.h"' in Path("net_go1.c").read_text()
+    assert "FR_hip_joint, FR_thigh_joint, FR_calf_joint" in Path("net_go1.h").read_text()
     assert main(["export", str(model_file), "--format", "c", "--out", "other.c"]) == 0
+    for words in (["--format", "c"], ["--format", "onnx"]):
+        assert main(["export", str(model_file), *words]) == 1
+        assert "is there already: give another name, or --force" in capsys.readouterr().err
+        assert main(["export", str(model_file), *words, "--force"]) == 0
+    capsys.readouterr()
     assert sorted(path.name for path in Path().iterdir()) == [
-        "gait_go1.c", "gait_go1.h", "net.onnx", "net.safetensors", "other.c", "other.h",
+        "net.onnx", "net.safetensors", "net_go1.c", "net_go1.h", "other.c", "other.h",
     ]  # fmt: skip
 
 
@@ -195,5 +202,5 @@ def test_the_verb_says_in_one_sentence_what_is_wrong(
 
 def test_without_onnx_the_verb_names_the_extra(model_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(GaitError, match=r"gait-estimator\[export\]"):
+    with pytest.raises(GaitError, match=re.escape(install_hint("export"))):
         onnx_model(load_model(model_file))

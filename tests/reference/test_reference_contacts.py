@@ -14,7 +14,16 @@ from gait.lie import rotation_from_quat
 from gait.parameters import ContactAided, ContactDetection, SlipRejection
 from gait.reference.chain import chains_of, foot_jacobian, joint_torques
 from gait.reference.contact_aided import ReferenceContactAided
-from gait.reference.contacts import LegContact, ground_force, hysteresis, pd_torques, rolling_velocity, slip_velocity
+from gait.reference.contacts import (
+    SLIP_MOST,
+    LegContact,
+    ground_force,
+    hysteresis,
+    pd_torques,
+    rolling_velocity,
+    slip_limit,
+    slip_velocity,
+)
 
 DETECTION = ContactDetection(touch_down=0.2, lift_off=0.1, touch_down_dwell=0.01, lift_off_dwell=0.004)
 
@@ -44,11 +53,10 @@ def test_ground_force_balances_the_torques() -> None:
     for chain in chains_of(robot):
         q = random_joints(robot, rng)[:3]
         force, tau_free = rng.normal(size=3) * 50, rng.normal(size=3)
-        J = foot_jacobian(chain, q)
-        np.testing.assert_allclose(ground_force(J, tau_free - J.T @ force, tau_free), force, atol=1e-9)
-        straight = foot_jacobian(chain, np.array([0.3, 0.2, 0.0]))
-        assert not ground_force(straight, np.ones(3), np.zeros(3)).any()
-        assert not ground_force(J, np.full(3, np.nan), np.zeros(3)).any()
+        tau = tau_free - foot_jacobian(chain, q).T @ force
+        np.testing.assert_allclose(ground_force(chain, q, tau, tau_free, 0.4), force, atol=1e-9)
+        assert not ground_force(chain, np.array([0.3, 0.2, 0.0]), np.ones(3), np.zeros(3), 0.4).any()
+        assert not ground_force(chain, q, np.full(3, np.nan), np.zeros(3), 0.4).any()
 
 
 def test_hysteresis_with_dwell() -> None:
@@ -63,7 +71,7 @@ def test_hysteresis_with_dwell() -> None:
 
 def test_force_of_a_leg_has_its_motion_taken_off() -> None:
     chain, g, dt = chains_of(Robot.load("go1"))[0], np.array([0.0, 0.0, -9.81]), 0.002
-    leg = LegContact(chain, ContactDetection(smoothing=0.0))
+    leg = LegContact(chain, ContactDetection(smoothing=0.0), 0.426)
     force, t = np.array([3.0, -2.0, 40.0]), np.arange(5) * dt
     q = np.array([[0.1, 0.8, -1.5]]) + 0.1 * np.sin(20 * t)[:, None]
     dq = np.tile(2.0 * np.cos(20 * t)[:, None], 3)
@@ -101,13 +109,13 @@ def test_a_walk_of_formulas_is_followed(walk: Log) -> None:
 
 
 def test_feet_that_roll_do_not_slip(walk: Log) -> None:
-    robot, chains = Robot.load("go1"), chains_of(Robot.load("go1"))
+    chains = chains_of(Robot.load("go1"))
     for row, vel_b, quat, contact in zip(walk.rows(), walk.vel_b, walk.quat_wb_wxyz, walk.contact, strict=True):
         up_b = rotation_from_quat(quat)[2]
         for i in np.flatnonzero(contact):
             j = slice(3 * i, 3 * i + 3)
             arguments = chains[i], row.q[j], row.dq[j], row.gyro
-            roll_b = rolling_velocity(*arguments, up_b, robot.foot_radius)
+            roll_b = rolling_velocity(*arguments, up_b)
             speed = np.linalg.norm(slip_velocity(*arguments, vel_b, roll_b))
             assert speed < 0.01 and (row.t < 0.1 or np.linalg.norm(roll_b) > 0.0)
 
@@ -118,7 +126,7 @@ def test_slip_rejection_inflates_the_noise_of_a_foot_that_moves(walk: Log) -> No
     contact = np.ones((len(part), 4), dtype=bool)
     # All feet are said to stand, though two of them swing.
     swings = part.replace(contact=contact)
-    careful = ContactAided(slip=SlipRejection(enabled=True, speed=0.3, inflation=30.0))
+    careful = ContactAided(slip=SlipRejection(enabled=True, speed=0.05, inflation=30.0))
     estimator, velocity, _ = run(swings, careful, "contact")
     truly = walk.contact[len(part) - 1]
     speed = part.vel_b[-1] + robot.foot_velocity(part.q[-1], part.dq[-1], part.gyro[-1])
@@ -126,6 +134,23 @@ def test_slip_rejection_inflates_the_noise_of_a_foot_that_moves(walk: Log) -> No
     assert moving.any() and not (moving & truly).any()
     assert estimator.slips[moving].all()
     assert rmse(velocity, part) < 0.5 * rmse(run(swings, ContactAided(), "contact")[1], part)
+
+
+def test_the_limit_of_slips_is_twice_the_median_speed_of_the_foot_that_moves_least() -> None:
+    rng, dt = np.random.default_rng(4), 0.002
+    speeds = rng.gamma(2.0, 0.05, (20000, 3))
+    speeds[rng.random(20000) < 0.2] += 2.0  # all feet slip for a fifth of the time
+    limit, limits = 0.05, []
+    for row in speeds:
+        limit = slip_limit(limit, row, 0.05, dt)
+        limits.append(limit)
+    assert np.mean(limits[5000:]) == pytest.approx(2.0 * np.median(speeds.min(axis=1)), rel=0.05)
+    for _ in range(5000):
+        limit = slip_limit(limit, np.array([1e-3, 5.0]), 0.05, dt)
+    assert limit == 0.05  # the least, where feet stand
+    for _ in range(5000):
+        limit = slip_limit(limit, np.array([3.0]), 0.05, dt)
+    assert limit == SLIP_MOST
 
 
 def test_gaps_and_lost_legs_drop_feet(walk: Log) -> None:

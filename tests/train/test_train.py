@@ -15,8 +15,8 @@ import pytest
 import torch
 from net_samples import random_net
 from policies import write_go1, write_observation, write_policy, write_table
+from training_samples import ROWS, TINY, made_up_log, write_collection
 
-from gait import Log
 from gait.cli import main
 from gait.errors import GaitError
 from gait.nets import architecture_of, load_model
@@ -31,49 +31,6 @@ from gait.train.data import DataSet, Episode, noisy, normaliser
 from gait.train.losses import loss_of, mean_absolute, negative_log_likelihood
 from gait.train.rollouts import Rollouts, rollout
 from gait.train.validate import evaluate_model, predict, score_of
-
-ROWS, EPISODES = 300, 8
-TINY: dict[str, Any] = {
-    "iterations": 6, "l1_iterations": 3, "warmup": 2, "sequences": 4, "steps": 60, "truncate": 25, "validate_every": 3,
-}  # fmt: skip
-
-
-def smooth(rng: np.random.Generator, columns: int) -> np.ndarray:
-    t = np.arange(ROWS)[:, None] / 500.0
-    waves = [
-        rng.normal(size=columns) * np.sin(2 * np.pi * rng.uniform(0.5, 4.0, columns) * t + rng.uniform(0, 6, columns))
-        for _ in range(3)
-    ]
-    return np.sum(waves, 0)
-
-
-def made_up_log(seed: int) -> Log:
-    """A robot whose velocity is the mean of what its legs do: simple, but only the legs tell it."""
-    rng = np.random.default_rng(seed)
-    dq = smooth(rng, 12)
-    return Log(
-        t=np.arange(ROWS) / 500.0,
-        gyro=0.1 * smooth(rng, 3),
-        accel=[0.0, 0.0, 9.81] + 0.5 * smooth(rng, 3),
-        q=smooth(rng, 12),
-        dq=dq,
-        q_des=smooth(rng, 12),
-        contact=dq[:, ::3] > 0.0,
-        pos_w=np.zeros((ROWS, 3)),
-        quat_wb_wxyz=np.tile([1.0, 0.0, 0.0, 0.0], (ROWS, 1)),
-        vel_w=0.3 * dq.reshape(-1, 4, 3).mean(1),
-    )
-
-
-def write_collection(folder: Path, sensors: str = "exact", episodes: int = EPISODES) -> Path:
-    folder.mkdir()
-    rows = []
-    for i in range(episodes):
-        made_up_log(i).save(folder / f"episode_{i:05d}.npz")
-        rows.append(json.dumps({"episode": i, "file": f"episode_{i:05d}.npz"}))
-    (folder / "index.jsonl").write_text("\n".join(rows) + "\n")
-    (folder / "collection.json").write_text(json.dumps({"gait": "trot", "sensors": sensors}))
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import ctypes
 import re
 from collections.abc import Iterator, Mapping
 from ctypes import Structure
+from itertools import pairwise
 from pathlib import Path
 from string import Template
 from textwrap import indent
@@ -23,7 +24,6 @@ from gait.engine import Engine, engines_of
 from gait.errors import GaitError
 from gait.io.atomic import atomic_path
 from gait.methods import METHODS, is_python
-from gait.nets.architecture import JOINTS
 from gait.nets.model import Model, load_model
 from gait.robot import Robot
 
@@ -53,6 +53,7 @@ $joint_comment
 
 #define GAIT_MAX_LEGS $legs
 #define GAIT_MAX_JOINTS $joints
+#define GAIT_MAX_LINKS $links
 #define GAIT_MAX_FEET $feet
 #define GAIT_NETWORK_BYTES $network_bytes
 $rate
@@ -117,7 +118,7 @@ def c_files(method: str | Path | Model, name: str, robot: Robot | None = None) -
         raise GaitError(f"'{name}' cannot name a C file: use letters, digits, '_', '-' and '.'")
     engine, title, trained = _engine(method, robot)
     joints = list(map(_plain, engine.robot.joint_names))
-    by_leg = [joints[i : i + JOINTS] for i in range(0, len(joints), JOINTS)]
+    by_leg = [joints[i:j] for i, j in pairwise(engine.robot.leg_start)]
     identifier = re.sub(r"\W", "_", name).removeprefix("gait_")
     symbol = f"gait_{identifier}_config"
     names = ",\n".join("    " + ", ".join(f'"{joint}"' for joint in leg) for leg in by_leg)
@@ -184,6 +185,7 @@ def _sizes(engine: Engine) -> dict[str, str | int]:
     return {
         "legs": robot.num_legs,
         "joints": robot.num_joints,
+        "links": sum(len(leg.axes) for leg in robot.legs),
         "feet": robot.num_legs if config.method == CONTACTS else 0,
         "network_bytes": engine.bytes - core().gait_bytes(ctypes.addressof(bare)),
         "rate": rate if engine.networks else "",

@@ -82,7 +82,8 @@ def leg_features(log: Log, robot: Robot, delay: float | None = None) -> Array:
     late = Options().joint_delay if delay is None else delay
     out = np.empty((len(log), SHARED + PER_LEG * robot.num_legs))
     dt = np.diff(log.t, prepend=log.t[0] - 1.0 / log.rate)
-    arrays = [doubles(a) for a in (log.gyro, log.accel, log.q, log.dq, joint_torques(log, robot), dt)]
+    joints = (robot.expanded(log.q), robot.expanded(log.dq), joint_torques(log, robot))
+    arrays = [doubles(a) for a in (log.gyro, log.accel, *joints, dt)]
     at = ctypes.addressof(described)
     core().gait_leg_features(at, late, len(log), *map(pointer, arrays), pointer(out))
     return out
@@ -91,13 +92,13 @@ def leg_features(log: Log, robot: Robot, delay: float | None = None) -> Array:
 def joint_torques(log: Log, robot: Robot) -> Array:
     """Measured torques (N, J), or what the joints' PD loops make of the targets."""
     if log.tau is not None:
-        return np.asarray(log.tau)
+        return robot.expanded(log.tau)
     if log.q_des is None:
         raise GaitError(
             "the log has neither joint torques nor joint targets, which this network reads: record one of them, or use"
             " a model without (gait-legs-kinematic-0)"
         )
-    wanted = robot.kp * (log.q_des - log.q) - robot.kd * log.dq
+    wanted = robot.kp * robot.expanded(log.q_des - log.q) - robot.kd * robot.expanded(log.dq)
     return np.clip(wanted, -robot.torque_limit, robot.torque_limit)
 
 

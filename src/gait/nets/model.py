@@ -69,7 +69,9 @@ class Model:
 
     def __post_init__(self) -> None:
         legs = self.architecture.legs
-        if len(self.leg_names) != legs or len(self.joint_names) != 3 * legs:
+        # What gait-legs reads of a leg is the same for any number of joints.
+        any_joints = isinstance(self.architecture, LegsArchitecture)
+        if len(self.leg_names) != legs or (len(self.joint_names) != 3 * legs and not any_joints):
             raise GaitError(
                 f"the model has {len(self.leg_names)} leg and {len(self.joint_names)} joint names,"
                 f" but its network has {legs} legs of three joints"

@@ -250,6 +250,7 @@ class TorchBatch(nn.Module):
         self.last = torch.where(chosen, 0.0, self.last)
         self.sensors.reset(chosen)
         self.monitor.reset(chosen)
+        self.ekf.adapted.reset(chosen)
         self._keep_pose(chosen)
 
     def _sample(
@@ -286,12 +287,19 @@ class TorchBatch(nn.Module):
     def _advance(self, imu: tuple[Tensor, Tensor], dt: Tensor) -> None:
         """Carry the filter over part of the step to this sample (n,), s."""
         gyro, accel = self.sensors.more_noise(dt)
-        self.ekf.propagate(*imu, dt, (gyro, accel))
+        ekf, adapted = self.ekf, self.ekf.adapted
+        before = ekf.v
+        ekf.propagate(*imu, dt, (gyro, accel + torch.clamp(adapted.density2 - ekf.noise.accel**2, min=0.0)))
+        adapted.propagated(ekf.v - before, dt)
 
     def _judge(self, m: TorchMeasurement, gyro: Tensor, active: Tensor) -> TorchMeasurement:
         """Hold a measurement against the predicted state; for a robot at rest, that it has no velocity replaces it."""
         ekf, monitor = self.ekf, self.monitor
         still, chosen = monitor.still(self.sensors, ekf.options.gravity, active), active & m.informative
+        velocity_w = ekf.v + turn(m.R_wb, m.consensus.delta)
+        shares = torch.square(m.R_wb)
+        variance_w = turn(shares, m.consensus.instant / ekf.adapted.factor)
+        ekf.adapted.measure(velocity_w, variance_w, turn(shares, m.consensus.spread), chosen & ~still)
         monitor.consensus(ekf, m.consensus, m.R_wb, chosen & ~still)
         told = chosen & (m.gyro_bias_z_var > 0.0)
         monitor.rate(ekf, m.gyro_bias_z, LEG_INSTANT**2 * m.gyro_bias_z_var, told)

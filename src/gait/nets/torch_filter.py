@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn, unflatten
 
 from gait.arrays import Array
+from gait.nets.torch_adapt import TorchAdaptedNoise
 from gait.nets.torch_lie import (
     coefficients,
     cross,
@@ -58,6 +59,7 @@ class TorchFilter(nn.Module):
     def __init__(self, n: int, noise: ProcessNoise, options: Options, dtype: torch.dtype) -> None:
         super().__init__()
         self.noise, self.options = noise, options
+        self.adapted = TorchAdaptedNoise(n, dtype)
         self.register_buffer("R", torch.eye(3, dtype=dtype)[..., None].repeat(1, 1, n))
         for name in ("v", "p", "gyro_bias", "accel_bias"):
             self.register_buffer(name, torch.zeros(3, n, dtype=dtype))

@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from gait.lie import rotation_from_quat
-from gait.nets.torch_chain import (
-    TorchChains,
-    foot_jacobian,
-    foot_rate,
-    foot_velocity,
-    ground_force,
-    rolling_velocity,
-)
+from gait.nets.torch_chain import TorchChains, foot_rate, foot_velocity
 from gait.nets.torch_filter import VEL, TorchFilter, constant, gate_inflation, leg_variances
 from gait.nets.torch_lie import cross, product, square, turn, turn_back
 from gait.nets.torch_monitor import TorchConsensus
@@ -78,9 +70,8 @@ class TorchLegFeatures(nn.Module):
         """Set up for n robots; the options tell by how much the joints are read later than the IMU."""
         super().__init__()
         self.latency, self.chains = options.joint_delay, TorchChains(robot, dtype)
-        self.length = float(np.linalg.norm(robot.offsets[:, 2:], axis=2).sum(1).max())
-        self.radius, self.weight = robot.foot_radius, robot.mass * -options.gravity
-        R_bi, hips_b = rotation_from_quat(robot.imu_quat_wxyz), robot.offsets[:, 0] + robot.offsets[:, 1]
+        self.length, self.weight = robot.leg_length, robot.mass * -options.gravity
+        R_bi, hips_b = rotation_from_quat(robot.imu_quat_wxyz), robot.hips_b
         self.register_buffer("R_bi", constant(R_bi[..., None], dtype), persistent=False)
         self.register_buffer("hips_b", constant(hips_b.T[..., None], dtype), persistent=False)
         self.register_buffer("rates", torch.zeros(HISTORY, 3, n, dtype=dtype))
@@ -100,12 +91,12 @@ class TorchLegFeatures(nn.Module):
         self._smooth(s.dq, s.tau, dt, begins, active)
         w_b = self._delayed(gyro_b, dt, begins, active)
         poses = self.chains.link_poses(s.q)
-        J, feet_b = foot_jacobian(poses), poses.points[-1]
+        J, feet_b = poses.jacobian, poses.points[-1]
         tau_free = self.chains.joint_torques(poses, s.dq, self.ddq, -accel_b)
         position = (feet_b - self.hips_b) / self.length
-        rolling = rolling_velocity(foot_rate(poses, s.dq, w_b), self.radius)
+        rolling = cross(foot_rate(poses, s.dq, w_b), self.chains.contact_lever(poses))
         velocity = rolling - foot_velocity(J, feet_b, s.dq, w_b)
-        force = ground_force(J, self.tau, tau_free) / self.weight
+        force = self.chains.ground_force(poses, self.tau, tau_free) / self.weight
         foot_accel = turn(J, self.ddq)
         legs = torch.cat([position, velocity, force, foot_accel])
         return Features(torch.cat([gyro_b, accel_b]), legs, feet_b, foot_accel)
@@ -199,7 +190,7 @@ def fuse_legs(
     used = (o.leg_inflation * torch.exp(leg_log_std) < UNINFORMATIVE).any(0) & (p.R_wb[2, 2] > 0.0)  # (L, n)
     informative = used.any(0)
     z = leg_vel + cross(turn(R_bi, ekf.gyro_bias)[:, None], x.feet_b)
-    r = leg_variances(leg_log_std, x.foot_accel, o.leg_inflation, o.joint_delay_std)
+    r = leg_variances(leg_log_std, x.foot_accel, o.leg_inflation, o.joint_delay_std) * ekf.adapted.factor[:, None]
     expected = p.v - o.joint_delay * p.a
 
     mean_b, claimed = combine(z, torch.where(used, 1.0 / r, 0.0), informative)

@@ -57,7 +57,8 @@ class TorchNetworkVelocity(nn.Module):
         velocity, log_std = (out.T.to(x.dtype) for out in outputs)
         p = predicted_motion(ekf, *imu, self.R_bi, self.p_bi)
         std = torch.exp(log_std)
-        instant, claimed = torch.square(std), torch.square(self.options.inflation * std)
+        instant = torch.square(std) * ekf.adapted.factor
+        claimed = self.options.inflation**2 * instant
         consensus = TorchConsensus(velocity - p.v, p.var, instant, torch.zeros_like(instant), claimed)
         informative, none = (std < MOST_PREDICTED_STD).any(0), torch.zeros_like(std[0])
         return TorchMeasurement(velocity, claimed, informative, consensus, p.R_wb, none, none)

@@ -18,6 +18,7 @@ from gait.reference.contacts import (
     feet_consensus,
     foot_ratio,
     rolling_velocity,
+    slip_limit,
     slip_velocity,
     torques_of,
 )
@@ -38,8 +39,9 @@ class ReferenceContactAided:
         self.ekf = ReferenceFilter(params.imu, params.options)
         self.monitor = ConsistencyMonitor(self.ekf, self.R_bi)
         self.chains, self.weight = chains_of(robot), robot.mass * -params.options.gravity
-        self.legs = [LegContact(chain, params.detection) for chain in self.chains]
+        self.legs = [LegContact(chain, params.detection, robot.leg_length) for chain in self.chains]
         self.slips: BoolArray = np.zeros(len(self.legs), dtype=np.bool_)
+        self.slip_limit = params.slip.speed
         self.ratios = np.zeros(len(self.legs))
 
     @property
@@ -51,7 +53,8 @@ class ReferenceContactAided:
         """Begin at a known state of base_link, with no foot on the ground."""
         state = imu_state(R_wb, vel_w, pos_w, gyro, self.R_bi, self.p_bi)
         self.ekf.start(*state, prior_std(self.params.prior))
-        self.legs = [LegContact(chain, self.params.detection) for chain in self.chains]
+        self.legs = [LegContact(chain, self.params.detection, self.robot.leg_length) for chain in self.chains]
+        self.slip_limit = self.params.slip.speed
         self.monitor.reset()
 
     def step(self, sample: Sample, dt: float, leg_ok: Sequence[bool] | None = None) -> BaseState:
@@ -73,14 +76,12 @@ class ReferenceContactAided:
         R_wb = ekf.R @ self.R_bi.T
         w_b, up_b = self.R_bi @ (sample.gyro - ekf.gyro_bias), R_wb.T @ UP_W
         vel_b = R_wb.T @ ekf.v - np.cross(w_b, self.p_bi)
-        radius = self.robot.foot_radius if p.rolling else 0.0
         feet_i, roll_i, contact_std, slips_b = {}, {}, {}, {}
         tau = torques_of(self.robot, sample, missing=np.nan)
         joints = (per_leg(self.chains, x) for x in (sample.q, sample.dq, tau))
         for i, (leg, q, dq, leg_tau) in enumerate(zip(self.legs, *joints, strict=True)):
             if leg_ok is not None and not leg_ok[i]:
                 leg.lose()
-                self.slips[i] = False
                 continue
             if self.contact_from == "tau":
                 force_b = leg.ground_force(q, dq, leg_tau, p.options.gravity * up_b, dt)
@@ -89,17 +90,15 @@ class ReferenceContactAided:
                 leg.update(sample.foot_force[i] / self.weight, dt)
             else:
                 leg.contact = sample.contact is not None and bool(sample.contact[i])
-            roll_b = rolling_velocity(leg.chain, q, dq, w_b, up_b, radius)
+            roll_b = float(p.rolling) * rolling_velocity(leg.chain, q, dq, w_b, up_b)
             # The foot's centre, which rolls as fast as its lowest point and is measured without the tilt.
             feet_i[i] = self.R_bi.T @ (foot_position(leg.chain, q) - self.p_bi)
             roll_i[i] = self.R_bi.T @ roll_b
             slips_b[i] = slip_velocity(leg.chain, q, dq, w_b, vel_b, roll_b)
-            self.slips[i] = leg.contact and p.slip.enabled and np.linalg.norm(slips_b[i]) > p.slip.speed
-            contact_std[i] = p.contact * (p.slip.inflation if self.slips[i] else 1.0)
+            contact_std[i] = p.contact
 
-        standing = [i for i in slips_b if self.legs[i].contact]
-        if standing:  # if all seem to slip, the predicted velocity may be wrong: the one that moves least stands
-            contact_std[min(standing, key=lambda i: float(np.linalg.norm(slips_b[i])))] = p.contact
+        if p.slip.enabled:
+            contact_std |= self._reject_slips(slips_b, dt)
         cov_i = dict.fromkeys(feet_i, np.eye(3) * p.kinematics**2)
         ekf.propagate(sample.gyro, sample.accel, dt, contact_std, roll_i)
         self._judge_feet(slips_b, dt)
@@ -110,6 +109,19 @@ class ReferenceContactAided:
             ekf.add_foot(i, feet_i[i], cov_i[i])
         ekf.limit_biases()
         return self.monitor.reported(base_state(ekf, sample.gyro, self.R_bi, self.p_bi))
+
+    def _reject_slips(self, slips_b: dict[int, Array], dt: float) -> dict[int, float]:
+        """The contact noise of feet in contact: beyond the limit it grows with the speed over the ground.
+
+        No foot is rejected as a whole: where all seem to slip, the predicted velocity may be wrong.
+        """
+        p, speeds = self.params, {i: float(np.linalg.norm(v)) for i, v in slips_b.items() if self.legs[i].contact}
+        limit, most = self.slip_limit, p.slip.inflation
+        self.slips = np.array([speeds.get(i, 0.0) > limit for i in range(len(self.legs))])
+        found = {i: p.contact * min(most, max(1.0, speed / limit)) for i, speed in speeds.items()}
+        if speeds:
+            self.slip_limit = slip_limit(limit, np.array(list(speeds.values())), p.slip.speed, dt)
+        return found
 
     def _judge_feet(self, slips_b: dict[int, Array], dt: float) -> None:
         """One foot that moves over the ground is an outlier; together they are a reason to doubt the prediction."""
@@ -123,4 +135,4 @@ class ReferenceContactAided:
                 self.legs[i].contact = False
         feet = [slips_b[i] for i in judged if self.legs[i].contact]
         if feet:
-            self.monitor.consensus(feet_consensus(np.array(feet)), predicted, dt)
+            self.monitor.consensus(feet_consensus(np.array(feet), self.ekf.adapted.factor), predicted, dt)

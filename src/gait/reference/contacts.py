@@ -10,25 +10,41 @@ import numpy as np
 from gait.arrays import Array
 from gait.log.sample import Sample
 from gait.parameters import ContactDetection
-from gait.reference.chain import Chain, foot_jacobian, foot_rate, foot_velocity, joint_torques
+from gait.reference.chain import contact_lever, foot_rate, foot_velocity, joint_torques
 from gait.reference.disagreement import Consensus
-from gait.robot import Robot
+from gait.robot import Chain, Robot
 
 SINGULAR = 1e-5
 """Manipulability |det J|, m^3, of a leg stretched out so straight that torques tell no force."""
-
+LEVER, DAMPING = 0.1, 0.01
+"""In leg lengths: arm of the moment that a sole transmits, and damping of forces that joints hardly tell."""
 TORQUE_MARGIN = 3.0
 """Torques beyond so many times the limit were not measured."""
 FOOT_STD, FOOT_GATE, FOOT_SPEED = 0.1, 5.0, 1.0
 """Standard deviation of a foot's velocity by its joints, m/s; an outlier exceeds both gates: in standard deviations of
 the predicted velocity, and in m/s."""
 
+SLIP_MARGIN, SLIP_RATE, SLIP_MOST = 2.0, 0.5, 1.0
+"""Limit of slips over the median speed of the foot that moves least; by which share it moves in 1 s; at most, m/s."""
 
-def ground_force(jacobian: Array, tau: Array, tau_free: Array) -> Array:
-    """Force of the ground on the foot (3,): the f of J' f = tau_free - tau, or zero where the leg is singular."""
-    if np.prod(np.linalg.svd(jacobian, compute_uv=False)) <= SINGULAR or not np.isfinite(tau_free - tau).all():
+
+def ground_force(chain: Chain, q: Array, tau: Array, tau_free: Array, leg_length: float) -> Array:
+    """Force of the ground on the foot (3,): the f of J' f = tau_free - tau, or zero where the leg is singular.
+
+    Three joints tell it exactly. With others it is the damped least squares, so that what joints do not tell is zero;
+    a sole transmits a moment as well, counted as a force at `LEVER`.
+    """
+    jacobian, angular = chain.jacobians(q)
+    if not np.isfinite(tau_free - tau).all():
         return np.zeros(3)
-    return np.asarray(np.linalg.lstsq(jacobian.T, tau_free - tau, rcond=None)[0])
+    if chain.num_joints == 3 and not chain.shared and not chain.foot.is_flat:
+        if np.prod(np.linalg.svd(jacobian, compute_uv=False)) <= SINGULAR:
+            return np.zeros(3)
+        return np.asarray(np.linalg.solve(jacobian.T, tau_free - tau))
+    A = np.vstack([jacobian, LEVER * leg_length * angular]) if chain.foot.is_flat else jacobian
+    A = A * (np.arange(chain.num_joints) >= chain.shared)
+    normal = A @ A.T + (DAMPING * leg_length) ** 2 * np.eye(len(A))
+    return np.asarray(np.linalg.solve(normal, A @ (tau_free - tau))[:3])
 
 
 def pd_torques(robot: Robot, tracking_error: Array, dq: Array) -> Array:
@@ -42,8 +58,8 @@ def torques_of(robot: Robot, sample: Sample, missing: float) -> Array:
     tau = none if sample.q_des is None else pd_torques(robot, sample.q_des - sample.q, sample.dq)
     if sample.tau is None:
         return tau
-    measured = (np.abs(sample.tau) <= TORQUE_MARGIN * robot.torque_limit).reshape(robot.num_legs, -1).all(axis=1)
-    return np.where(np.repeat(measured, robot.num_joints // robot.num_legs), sample.tau, tau)
+    beyond = robot.by_leg(np.abs(sample.tau) - TORQUE_MARGIN * robot.torque_limit)
+    return np.where(np.concatenate([np.full(len(leg), (leg <= 0.0).all()) for leg in beyond]), sample.tau, tau)
 
 
 def hysteresis(contact: bool, waiting: float, load: float, d: ContactDetection, dt: float) -> tuple[bool, float]:
@@ -65,9 +81,9 @@ def hysteresis(contact: bool, waiting: float, load: float, d: ContactDetection, 
     return contact, waiting
 
 
-def rolling_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, up_b: Array, radius: float) -> Array:
-    """How fast the contact point of a round foot moves along the ground (3,): r w_foot x up."""
-    return radius * np.cross(foot_rate(chain, q, dq, w_b), up_b)
+def rolling_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, up_b: Array) -> Array:
+    """How fast the centre of a foot moves that turns about its contact point (3,): w_foot x lever."""
+    return np.cross(foot_rate(chain, q, dq, w_b), contact_lever(chain, q, up_b))
 
 
 def slip_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, vel_b: Array, roll_b: Array) -> Array:
@@ -75,23 +91,41 @@ def slip_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, vel_b: Array, r
     return vel_b + foot_velocity(chain, q, dq, w_b) - roll_b
 
 
+def slip_limit(limit: float, speeds: Array, least: float, dt: float) -> float:
+    """Speed of a foot in contact above which it slips, m/s: a multiple of how fast the one that moves least usually is.
+
+    Legs that vibrate, feet that give way and late encoders look like slow slips, on each robot others.
+
+    Args:
+        limit: of the last sample.
+        speeds: of the feet in contact (K,), m/s; at least one.
+        least: that the limit may be.
+        dt: seconds since the last sample.
+    """
+    turn = SLIP_RATE if SLIP_MARGIN * speeds.min() > limit else -SLIP_RATE
+    return max(least, min(SLIP_MOST, limit * (1.0 + turn * dt)))
+
+
 def foot_ratio(slip_b: Array, predicted: Array) -> float:
     """Test ratio of a foot in contact: its velocity over the ground against the variances of the prediction (3,)."""
     return float(np.sqrt(np.mean(slip_b**2 / (predicted + FOOT_STD**2)))) / FOOT_GATE
 
 
-def feet_consensus(slips_b: Array) -> Consensus:
-    """Feet in contact (K, 3) that move over the ground together are a reason to doubt the predicted velocity."""
-    delta, instant = -slips_b.mean(axis=0), np.full(3, FOOT_STD**2)
+def feet_consensus(slips_b: Array, factor: Array) -> Consensus:
+    """Feet in contact (K, 3) that move over the ground together are a reason to doubt the predicted velocity.
+
+    `factor` (3,) is what their variances were found to be larger by.
+    """
+    delta, instant = -slips_b.mean(axis=0), factor * FOOT_STD**2
     return Consensus(delta, instant, np.mean((slips_b + delta) ** 2, axis=0), instant)
 
 
 class LegContact:
     """Contact of one leg from sample to sample."""
 
-    def __init__(self, chain: Chain, detection: ContactDetection) -> None:
-        self.chain, self.detection = chain, detection
-        self.tau = np.zeros(len(chain.axes))
+    def __init__(self, chain: Chain, detection: ContactDetection, leg_length: float) -> None:
+        self.chain, self.detection, self.leg_length = chain, detection, leg_length
+        self.tau = np.zeros(chain.num_joints)
         self.reset()
 
     def reset(self) -> None:
@@ -117,7 +151,7 @@ class LegContact:
         self.tau = np.where(np.isfinite(tau), self.tau + share * (tau - self.tau), self.tau)
         self.dq = dq
         tau_free = joint_torques(self.chain, q, dq, self.ddq, gravity_b)
-        return ground_force(foot_jacobian(self.chain, q), self.tau, tau_free)
+        return ground_force(self.chain, q, self.tau, tau_free, self.leg_length)
 
     def update(self, load: float, dt: float) -> None:
         """Take the normal force as a share of the robot's weight."""

@@ -50,6 +50,7 @@ class ConsistencyMonitor:
 
     def reset(self) -> None:
         """As before the first sample."""
+        self.ekf.adapted.reset()
         self.lasting, self.lasting_rate = np.zeros(3), 0.0
         self.duration = self.disputed = self.distrust = 0.0
         self.ratio, self.resets = 0.0, 0
@@ -61,6 +62,9 @@ class ConsistencyMonitor:
             Whether the IMU is disputed.
         """
         share = DISTRUST if self.distrust > 0.0 else 1.0
+        R_wb = self.ekf.R @ self.R_bi.T
+        claimed = c.instant / self.ekf.adapted.factor
+        self.ekf.adapted.measure(self.ekf.v + R_wb @ c.delta, R_wb**2 @ claimed, R_wb**2 @ c.spread)
         variance = predicted + c.instant + c.spread
         self.lasting = np.array([follow(*each) for each in zip(self.lasting, c.delta, share * RISE * dt, strict=True)])
         excess = np.maximum(self.lasting**2 - variance, 0.0)

@@ -17,6 +17,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.lie import quat_from_rotation, sek3_adjoint, sek3_exp, skew, so3_exp
 from gait.parameters import Options, Prior, ProcessNoise
+from gait.reference.adapted_noise import AdaptedNoise
 
 ROT, VEL, POS, GYRO_BIAS, ACCEL_BIAS = (slice(i, i + 3) for i in range(0, 15, 3))
 """Where each part of the error stands; contact points follow in the order of `ReferenceFilter.feet`."""
@@ -30,7 +31,7 @@ class ReferenceFilter:
     """Right-invariant EKF that takes velocities in IMU axes, contact points and whatever has an H."""
 
     def __init__(self, noise: ProcessNoise, options: Options | None = None) -> None:
-        self.noise = noise
+        self.noise, self.adapted = noise, AdaptedNoise()
         self.options = options or Options()
         self.g = np.array([0.0, 0.0, self.options.gravity])
         self.start(np.eye(3), np.zeros(3), np.zeros(3), np.ones(15))
@@ -80,7 +81,7 @@ class ReferenceFilter:
             noise: in the place of the filter's own.
         """
         w, a = gyro - self.gyro_bias, accel - self.accel_bias
-        n, walk = noise or self.noise, contact_std or {}
+        n, walk = noise or replace(self.noise, accel=max(self.noise.accel, self.adapted.density)), contact_std or {}
         accel_std = np.hypot(n.accel, n.accel_share * np.linalg.norm(self.R @ a + self.g))
         std = [n.gyro, accel_std, 0.0, n.gyro_bias, n.accel_bias, *(walk.get(leg, 0.0) for leg in self.feet)]
         # What the position drifts by, the feet on the ground drift by as well.
@@ -95,7 +96,9 @@ class ReferenceFilter:
         if not self.options.exact_mean:
             G1, G2 = np.eye(3), np.eye(3) / 2
         self.p = self.p + self.v * dt + (self.R @ G2 @ a + self.g / 2) * dt**2
-        self.v = self.v + (self.R @ G1 @ a + self.g) * dt
+        change = (self.R @ G1 @ a + self.g) * dt
+        self.v = self.v + change
+        self.adapted.propagated(change, dt)
         for leg, velocity in (foot_vel_i or {}).items():
             if leg in self.feet:
                 self.feet[leg] = self.feet[leg] + self.R @ velocity * dt

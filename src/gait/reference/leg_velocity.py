@@ -47,8 +47,7 @@ class LegGeometry:
 
     def __init__(self, robot: Robot) -> None:
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
-        self.hips_b = robot.offsets[:, 0] + robot.offsets[:, 1]  # (L, 3)
-        self.length = float(np.linalg.norm(robot.offsets[:, 2:], axis=2).sum(1).max())
+        self.hips_b, self.length = robot.hips_b, robot.leg_length  # (L, 3)
 
     def feet_b(self, features: Array) -> Array:
         """Foot positions (L, 3), m, of features (6 + 12 L,)."""
@@ -77,9 +76,9 @@ class LegFeatures:
         Args:
             gyro: angular rate in IMU axes (3,).
             accel: specific force in IMU axes (3,).
-            q: joint angles (3 L,).
-            dq: joint velocities (3 L,).
-            tau: joint torques (3 L,).
+            q: joint angles (J,).
+            dq: joint velocities (J,).
+            tau: joint torques (J,).
             dt: seconds since the sample before.
             known: legs whose sample before is true (L,); the others begin here. All by default.
         """
@@ -96,14 +95,14 @@ class LegFeatures:
         chain, geometry = self.chains[leg], self.geometry
         J, tau_free = foot_jacobian(chain, q), joint_torques(chain, q, dq, ddq, -accel_b)
         position = (foot_position(chain, q) - geometry.hips_b[leg]) / geometry.length
-        rolling = rolling_velocity(chain, q, dq, w_b, UP_B, self.robot.foot_radius)
+        rolling = rolling_velocity(chain, q, dq, w_b, UP_B)
         velocity = rolling - foot_velocity(chain, q, dq, w_b)
-        force = ground_force(J, tau, tau_free) / (self.robot.mass * GRAVITY)
+        force = ground_force(chain, q, tau, tau_free, geometry.length) / (self.robot.mass * GRAVITY)
         return np.concatenate([position, velocity, force, J @ ddq])
 
     def _smooth(self, dq: Array, tau: Array, dt: float, begins: BoolArray) -> None:
         """Joint accelerations by differences, and torques, through the same low-pass so that both lag alike."""
-        fresh = np.repeat(begins, [len(chain.axes) for chain in self.chains])
+        fresh = np.repeat(begins, [chain.num_joints for chain in self.chains])
         last_dq, ddq, last_tau = np.where(fresh, [dq, 0.0 * dq, tau], [self._dq, self._ddq, self._tau])
         self._ddq = ddq + (dq - last_dq - dt * ddq) / (SMOOTHING + dt)
         self._tau = last_tau + dt * (tau - last_tau) / (SMOOTHING + dt)
@@ -187,7 +186,7 @@ def measure_legs(
     """
     feet_b, foot_accel = geometry.feet_b(features), features[SHARED:].reshape(-1, PER_LEG)[:, FOOT_ACCELERATION]
     z = leg_vel + np.cross(geometry.R_bi @ ekf.gyro_bias, feet_b)
-    r = leg_variances(leg_log_std, foot_accel, ekf.options)
+    r = ekf.adapted.factor * leg_variances(leg_log_std, foot_accel, ekf.options)
     used = leg_ok & (ekf.options.leg_inflation * np.exp(leg_log_std) < UNINFORMATIVE).any(axis=1)
     return LegMeasurements(used, feet_b[used], z[used], r[used])
 

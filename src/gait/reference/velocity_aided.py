@@ -60,8 +60,9 @@ class NetworkVelocity:
         if not (self.std < LARGEST_STD).any():
             return None
         motion = predicted_motion(monitor.ekf, sample.gyro, sample.accel, self.geometry.R_bi, self.geometry.p_bi)
-        m = VelocityMeasurement(self.velocity, (self.options.inflation * self.std) ** 2)
-        consensus = Consensus(m.vel_b - motion.velocity, self.std**2, np.zeros(3), m.var_b)
+        instant = monitor.ekf.adapted.factor * self.std**2
+        m = VelocityMeasurement(self.velocity, self.options.inflation**2 * instant)
+        consensus = Consensus(m.vel_b - motion.velocity, instant, np.zeros(3), m.var_b)
         monitor.consensus(consensus, motion.variance, self.period)
         return m
 

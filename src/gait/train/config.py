@@ -12,6 +12,7 @@ from typing import Any
 from gait.documents import load_yaml, named, shown
 from gait.errors import GaitError, os_errors
 from gait.nets.architecture import KINDS
+from gait.samples import shipped
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class TrainConfig:
     """gait-legs: whether it may correct the measurement of a leg; otherwise it predicts the covariance only."""
     position: bool = True
     """gait-legs: whether it sees where a foot is."""
+    stride: int = 2
+    """gait-legs: samples from one of its seven frames to the next."""
     across_legs: bool = True
     """gait-legs: whether a leg looks at the others."""
     hidden_legs: float = 0.0
@@ -35,7 +38,7 @@ class TrainConfig:
     """gait-legs: share of the sequences in which each leg is taken from a moment of its own: legs learn to be judged in
     whatever order they step."""
     faults: bool = False
-    """gait-legs: draw ordinary sensor faults for every episode; see gait.train.faults."""
+    """Draw the sensor faults of a real robot for every episode; see gait.train.faults."""
     init: str = ""
     """A model to go on from, by name or path, instead of fresh weights: one of the same network, such as weights of
     another robot with as many legs. Its normaliser stays."""
@@ -43,6 +46,9 @@ class TrainConfig:
     """Folders that `gait sim --sensors exact` filled; each gives the same share of the sequences. Unused with fresh."""
     episodes: int = 0
     """At most so many episodes of each folder; 0 takes all."""
+    memory: int = 0
+    """Megabytes of training episodes to hold at a time, for data sets larger than memory: episodes are read in shuffled
+    order into a pool that batches are drawn from; 0 holds all."""
     fresh: bool = False
     """Simulate new rollouts for every iteration instead of reading a data set."""
     gaits: tuple[str, ...] = ("trot",)
@@ -107,7 +113,7 @@ class TrainConfig:
         if self.network not in KINDS:
             raise GaitError(f"unknown network '{self.network}': choose one of {', '.join(KINDS)}")
         if self.network == "gait-legs" and self.fresh:
-            raise GaitError("gait-legs learns from a data set: collect one with `gait sim` and name it with `data`")
+            raise GaitError("gait-legs learns from a data set: name one of `gait sim --sensors exact` with `data`")
         if not self.fresh and not self.data:
             raise GaitError("no data to train on: name folders with `data`, or simulate with `fresh`")
         for name, least in _LEAST.items():
@@ -131,14 +137,14 @@ class TrainConfig:
         """The network's part of the configuration."""
         values: dict[str, Any] = {"kind": self.network, "targets": self.targets}
         if self.network == "gait-legs":
-            values |= {"correction": self.correction, "position": self.position}
+            values |= {"correction": self.correction, "position": self.position, "stride": self.stride}
             return values if self.across_legs else {**values, "head_width": 0}
         return {**values, "log_std_min": self.log_std_min, "log_std_max": self.log_std_max}
 
 
 _LEAST: dict[str, float] = {
-    "seed": 0, "episodes": 0, "iterations": 1, "l1_iterations": 0, "sequences": 1, "steps": 2, "truncate": 1,
-    "burn_in": 0,
+    "seed": 0, "stride": 1, "episodes": 0, "memory": 0, "iterations": 1, "l1_iterations": 0, "sequences": 1, "steps": 2,
+    "truncate": 1, "burn_in": 0,
     "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "gyro_noise": 0.0, "accel_noise": 0.0,
     "gyro_bias": 0.0, "accel_bias": 0.0, "contact_weight": 0.0, "validation_episodes": 1, "validate_every": 1,
 }  # fmt: skip
@@ -159,7 +165,11 @@ def read_config(path: str | Path) -> dict[str, Any]:
 
     try:
         with os_errors(f"cannot read {path}"):
-            tree = load_yaml(Path(path).read_text(encoding="utf-8"))
+            file = Path(path)
+            if not file.exists() and (ours := shipped("configs") / file.name).is_file():
+                # `configs/gait.yaml` works from everywhere.
+                file = ours
+            tree = load_yaml(file.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError):
         raise GaitError(f"{path} is not valid YAML: correct its syntax") from None
     tree = {} if tree is None else tree

@@ -11,26 +11,27 @@ import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from gait.arrays import Array
-from gait.documents import load_json
 from gait.errors import GaitError
 from gait.io import open_log
+from gait.io.storage import Storage, joined, local_copy
 from gait.log.log import Log
 from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.features import PER_LEG, SHARED, features, flipped, physical_features
 from gait.parameters import Options
-from gait.sim.store import INDEX, SETTINGS, read_index, robot_of_episode
+from gait.sim.store import INDEX, SETTINGS, read_index, read_settings, robot_of_episode
 from gait.train.config import TrainConfig
-from gait.train.faults import delayed, with_faults
+from gait.train.faults import MILD, MILD_SHARE, FaultRanges, delayed, with_faults
 
+Item = TypeVar("Item")
 Float32 = npt.NDArray[np.float32]
 GRAVITY = 9.81
-SPLIT, BATCH, NOISE, MASK, VALIDATION, FAULTS, FILTER = range(7)
+SPLIT, BATCH, NOISE, MASK, VALIDATION, FAULTS, FILTER, ORDER = range(8)
 """What a generator is for."""
 
 
@@ -63,60 +64,62 @@ class Subject(NamedTuple):
 def episode_of(
     log: Log, architecture: Architecture, path: Path | None = None, faults: np.random.Generator | None = None
 ) -> Episode:
-    """The part of a Log that training uses; for `gait-legs`, with faults of its sensors and a file beside its robot's.
+    """The part of a Log that training uses, with faults of its sensors; `gait-legs` and faults need its file.
 
-    The velocity is that of the time to which the filter assigns the joint readings: a delay beyond that is an error, as
-    in use.
+    For `gait-legs` the velocity is that of the time to which the filter assigns the joint readings: a delay beyond that
+    is an error, as in use.
     """
-    velocity = log.vel_b
-    if isinstance(architecture, LegsArchitecture):
+    velocity, legs = log.vel_b, architecture if isinstance(architecture, LegsArchitecture) else None
+    if legs or faults is not None:
         assert path is not None
         robot = robot_of_episode(path, log)
         log = log.reorder(robot)
-        if faults is not None:
-            log, robot, _ = with_faults(log, robot, faults)
-            velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate)
-        values = physical_features(log, architecture, robot)
-    else:
-        values = features(log, architecture)
+    if faults is not None:
+        ranges = MILD if faults.random() < MILD_SHARE else FaultRanges()
+        log, robot, _ = with_faults(log, robot, faults, ranges)
+        velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate) if legs else velocity
+    values = physical_features(log, legs, robot) if legs else features(log, architecture)
     contact = np.zeros((len(log), len(log.leg_names))) if log.contact is None else log.contact
     return Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32))
 
 
-def read_collection(folder: str | Path) -> tuple[list[Path], dict[str, Any]]:
-    """The files of a collection and what they are: its settings, and a digest of its index.
+def read_collection(folder: str | Path) -> tuple[list[str], dict[str, Any]]:
+    """The files of a collection, by path or URL, and what they are: its settings, and a digest of its index.
 
     Raises:
         GaitError: if there is no collection, or it is one of the benchmark's robot.
     """
-    folder = Path(folder)
     rows = read_index(folder)
     if not rows:
-        raise GaitError(f"the collection in {folder} is empty: run `gait sim --out {folder}`")
-    try:
-        settings = load_json((folder / SETTINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise GaitError(f"{folder} has no readable {SETTINGS}: collect it again with `gait sim`") from None
-    if settings.get("sensors") == "twin":
-        raise GaitError(f"{folder} was recorded on the benchmark's robot, which must not enter a training")
-    digest = hashlib.sha256((folder / INDEX).read_bytes()).hexdigest()
-    return [folder / row["file"] for row in rows], {**settings, "index_sha256": digest}
+        raise GaitError(f"the collection in {folder} is empty: run `gait sim --sensors exact --out {folder}`")
+    settings = read_settings(folder)
+    if settings is None:
+        raise GaitError(f"{folder} has no readable {SETTINGS}: collect again with `gait sim --sensors exact`")
+    if str(settings.get("sensors")).startswith("twin"):
+        raise GaitError(
+            f"{folder} was recorded on the benchmark's robot, which must not enter a training: collect"
+            " another with `gait sim --sensors exact`"
+        )
+    digest = hashlib.sha256(Storage(folder).read(INDEX)).hexdigest()
+    return [joined(folder, row["file"]) for row in rows], {**settings, "index_sha256": digest}
 
 
 def read_episodes(
-    paths: Sequence[Path], architecture: Architecture, faults: Sequence[np.random.Generator | None]
+    paths: Sequence[str], architecture: Architecture, faults: Sequence[np.random.Generator | None]
 ) -> tuple[list[Episode], Subject]:
     """Read recordings of one robot; for `gait-legs` of any robots with as many legs, each with faults of its own."""
     episodes, first = [], None
     for path, rng in zip(paths, faults, strict=True):
-        log = open_log(path)
-        subject = Subject.of(log)
-        first = first or subject
-        if not isinstance(architecture, LegsArchitecture) and subject != first:
-            raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
-        if (len(subject.leg_names), round(subject.rate)) != (len(first.leg_names), round(first.rate)):
-            raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
-        episodes.append(episode_of(log, architecture, path, rng))
+        # The robot of an episode lies beside it.
+        with local_copy(path, (f"{Path(path).stem}.yaml", SETTINGS)) as here:
+            log = open_log(here)
+            subject = Subject.of(log)
+            first = first or subject
+            if not isinstance(architecture, LegsArchitecture) and subject != first:
+                raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
+            if (len(subject.leg_names), round(subject.rate)) != (len(first.leg_names), round(first.rate)):
+                raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
+            episodes.append(episode_of(log, architecture, here, rng))
     assert first is not None
     return episodes, first
 
@@ -214,18 +217,12 @@ class DataSet(SequenceSource):
     def __init__(self, config: TrainConfig, architecture: Architecture) -> None:
         """Read the collections that the configuration names."""
         self.config = config
-        paths, self.data = zip(*(read_collection(folder) for folder in config.data), strict=True)
-        noise = max(config.gyro_noise, config.accel_noise) > 0.0
-        for folder, settings in zip(config.data, self.data, strict=True):
-            if settings.get("sensors") != "exact" and noise:
-                raise GaitError(
-                    f"the IMU in {folder} is noisy already, and always in the same way: collect with `--sensors exact`,"
-                    " or set gyro_noise and accel_noise to 0"
-                )
-        paths = tuple(folder[: config.episodes or None] for folder in paths)
+        paths, self.data = read_collections(config)
         everything = [path for folder in paths for path in folder]
         draws = [generator(config, FAULTS, i) if config.faults else None for i in range(len(everything))]
         read, self.subject = read_episodes(everything, architecture, draws)
+        if isinstance(architecture, LegsArchitecture):  # it serves any robot: the one that others were drawn around
+            self.subject = self.subject._replace(robot=str(self.data[0].get("robot", self.subject.robot)))
         episodes = iter(read)
         self.folders: list[list[Episode]] = []
         """Training episodes by folder."""
@@ -242,18 +239,37 @@ class DataSet(SequenceSource):
         self.training = [episode for folder in self.folders for episode in folder]
 
     def _clean(self, iteration: int) -> Episode:
-        """Random pieces of random episodes, the folders in turn."""
-        rng = generator(self.config, BATCH, iteration)
-        steps, pieces = self.config.steps, []
-        for i in range(self.config.sequences):
-            folder = self.folders[i % len(self.folders)]
-            episode = folder[rng.integers(len(folder))]
-            first = rng.integers(len(episode.features) - steps + 1)
-            pieces.append(Episode(*(array[first : first + steps] for array in episode)))
-        return stacked(pieces)
+        return drawn(self.config, self.folders, iteration)
 
 
-def split(config: TrainConfig, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[Episode]]:
+def read_collections(config: TrainConfig) -> tuple[list[list[str]], list[dict[str, Any]]]:
+    """The files of each folder that a configuration names, and what they are."""
+    noise, paths, data = max(config.gyro_noise, config.accel_noise) > 0.0, [], []
+    for folder in config.data:
+        files, settings = read_collection(folder)
+        if settings.get("sensors") != "exact" and noise:
+            raise GaitError(
+                f"the IMU in {folder} is noisy already, and always in the same way: collect with `--sensors exact`,"
+                " or set gyro_noise and accel_noise to 0"
+            )
+        paths.append(files[: config.episodes or None])
+        data.append(settings)
+    return paths, data
+
+
+def drawn(config: TrainConfig, folders: Sequence[Sequence[Episode]], iteration: int) -> Episode:
+    """Random pieces of random episodes for an iteration, the folders in turn."""
+    rng = generator(config, BATCH, iteration)
+    steps, pieces = config.steps, []
+    for i in range(config.sequences):
+        folder = folders[i % len(folders)]
+        episode = folder[int(rng.integers(len(folder)))]
+        first = rng.integers(len(episode.features) - steps + 1)
+        pieces.append(Episode(*(array[first : first + steps] for array in episode)))
+    return stacked(pieces)
+
+
+def split(config: TrainConfig, episodes: Sequence[Item], number: int) -> tuple[list[Item], list[Item]]:
     """Episodes for training and for validation, at least one of each."""
     if len(episodes) < 2:
         raise GaitError("a data set needs two episodes or more, one of them for validation: collect more")

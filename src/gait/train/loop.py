@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from gait.robot import Robot
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
 from gait.train.data import MASK, DataSet, SequenceSource, generator, normaliser, read_collection
+from gait.train.episode_pool import EpisodePool
 from gait.train.losses import loss_of
 from gait.train.recorder import Recorder
 from gait.train.validate import NetworkScore, score
@@ -173,7 +175,8 @@ def open_source(config: TrainConfig, workers: int = 1) -> SequenceSource:
         legs = Robot.load(config.robot).num_legs
         return Rollouts(config, architecture_of({**config.architecture, "legs": legs}), workers)
     legs = len(open_log(read_collection(config.data[0])[0][0]).leg_names)
-    return DataSet(config, architecture_of({**config.architecture, "legs": legs}))
+    architecture = architecture_of({**config.architecture, "legs": legs})
+    return EpisodePool(config, architecture) if config.memory else DataSet(config, architecture)
 
 
 def train(
@@ -219,22 +222,25 @@ def _train(
         else:
             write_config(config, out / CONFIG)
         with closing(Recorder(out, trainer.history)) as recorder:
-            for progress in _iterate(trainer, recorder, out / CHECKPOINT, checkpoint_seconds):
+            save = partial(save_checkpoint, out / CHECKPOINT, trainer)
+            for progress in iterations(trainer, recorder, save, checkpoint_seconds):
                 if on_progress is not None:
                     on_progress(progress)
-            return _finish(trainer, out, recorder)
+            return finish(trainer, out, recorder)
     finally:
         source.close()
 
 
-def _iterate(trainer: Trainer, recorder: Recorder, checkpoint: Path, seconds: float) -> Iterator[TrainingProgress]:
+def iterations(
+    trainer: Trainer, recorder: Recorder, save: Callable[[], None], seconds: float
+) -> Iterator[TrainingProgress]:
     """All iterations that are left, with a checkpoint every so many seconds."""
     config, history = trainer.config, trainer.history
     saved = time.monotonic()
     progress = TrainingProgress(len(history), config.iterations, np.nan, np.nan, np.nan, np.nan)
     if not history:
         # Whatever stops a run, it can be resumed.
-        save_checkpoint(checkpoint, trainer)
+        save()
     while len(history) < config.iterations:
         started = time.perf_counter()
         row = trainer.iterate()
@@ -245,13 +251,13 @@ def _iterate(trainer: Trainer, recorder: Recorder, checkpoint: Path, seconds: fl
         recorder.add(row)
         progress = replace(progress, iteration=len(history), loss=row["loss"], samples_per_second=rate)
         if time.monotonic() - saved >= seconds:
-            save_checkpoint(checkpoint, trainer)
+            save()
             saved = time.monotonic()
         yield progress
-    save_checkpoint(checkpoint, trainer)
+    save()
 
 
-def _finish(trainer: Trainer, out: Path, recorder: Recorder) -> Model:
+def finish(trainer: Trainer, out: Path, recorder: Recorder) -> Model:
     """Write the model; where it is rounded, measure what was written."""
     model = trainer.model()
     path = out / MODEL

@@ -30,8 +30,9 @@ LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is inflated, as the second one finds it."""
 GUARD, DELAY_STD = Options().leg_guard, Options().joint_delay_std
 """The same gate and the same allowance for the uncertainty of the delay as in core/legs.c and `TorchBatch`."""
-DRIFT, BIAS = 0.03, 0.05
-"""Of the IMU in that filter: m/s/sqrt(s), and m/s^2 of bias that the filter does not estimate."""
+DRIFT, BIAS = (0.008, 0.03), 0.05
+"""Of the IMU in that filter: m/s/sqrt(s), evenly in the logarithm, one for each sequence, which the filter knows since
+it estimates its own noise (core/adapt.c); and m/s^2 of bias that it does not estimate."""
 START = 0.05
 """Standard deviation of the error at the start of a sequence, m/s."""
 SETTLE = 0.1
@@ -105,9 +106,10 @@ def carry(
     variances_now = LEG_INSTANT**2 * lasting.detach()
     error = _draw(rng, (batch, 3), START)
     bias = _draw(rng, (batch, 3), BIAS * span)
-    noise = _draw(rng, (steps, batch, 3), DRIFT * math.sqrt(span))
+    drift = torch.from_numpy(np.exp(rng.uniform(math.log(DRIFT[0]), math.log(DRIFT[1]), (batch, 1))).astype(np.float32))
+    noise = _draw(rng, (steps, batch, 3), math.sqrt(span)) * drift
     variance = torch.full((batch, 3), START**2)
-    grow = (DRIFT**2 + 0.1 * BIAS**2) * span
+    grow = (drift**2 + 0.1 * BIAS**2) * span
     turn = rate * span
     errors, spreads = [], []
     for k in range(steps):

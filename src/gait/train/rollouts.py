@@ -11,7 +11,7 @@ from gait.log.log import Log
 from gait.nets.architecture import Architecture
 from gait.sim.collect import simulate_episode, warm_up
 from gait.sim.plan import CollectConfig
-from gait.sim.sensors import SAMPLE_DT
+from gait.sim.sensor_step import SAMPLE_DT
 from gait.sim.workers import prepare_worker
 from gait.train.config import TrainConfig
 from gait.train.data import Episode, SequenceSource, Subject, episode_of, noisy_episodes, stacked

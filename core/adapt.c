@@ -1,0 +1,75 @@
+/* Noise of accelerometer and measurements, estimated while they are in use.
+ *
+ * From one moment to another the IMU and the measurements must agree on how the velocity changed. Over 0.3 s the two differ
+ * by the errors of both measurements, which go with the variances r that these claim, and by what the accelerometer got
+ * wrong in between, whatever they claim: lost or aliased impacts, vibration, scale, mounting. So the squares of the
+ * differences are fitted by factor * r + noise * time, each weighted by the inverse square of its expected variance. Feet that
+ * slip differ along the ground, feet that give way differ vertically, and a noisy IMU in both: what both show is taken
+ * for its noise. */
+#include <math.h>
+#include <string.h>
+
+#include "core.h"
+
+static const double STEP = 0.02, SPAN = 0.02 * ADAPT_LAGS; /* s from one moment to the next, and to that of comparison */
+static const double MEMORY = 150.0;      /* differences that are averaged: 3 s */
+static const double PRIOR = 30.0;        /* differences as claimed and without noise, as if seen before the first */
+static const double LEAST_STD = 0.03;    /* of a difference, m/s: smaller ones count alike */
+static const double SPREAD_SHARE = 0.25; /* of the spread of the sources that joins the variance of their mean */
+static const double RIDGE = 0.05;        /* by how much the fit prefers a factor of 1, in squares of the mean variance */
+static const double MOST_NOISE = 0.3, MOST_FACTOR = 4.0; /* m/s^2/sqrt(Hz); on variances */
+
+void adapt_reset(gait_adapt *a)
+{
+    memset(a, 0, sizeof *a);
+    a->factor[0] = a->factor[1] = 1.0;
+}
+
+/* Fit squares of differences: means of the weights, and weighted of r, r^2, d^2 and r d^2. */
+static void fit(gait_adapt *a, int group)
+{
+    const double *m = a->means[group], r = m[1] / m[0], d2 = m[3] / m[0], ridge = RIDGE * r * r;
+    const double slope = (m[4] / m[0] - r * d2 + ridge) / (m[2] / m[0] - r * r + ridge);
+    const double noise = (d2 - larger(0.0, smaller(MOST_FACTOR, slope)) * r) / SPAN;
+    a->factor[group] = larger(1.0, smaller(MOST_FACTOR, slope));
+    a->noise2[group] = larger(0.0, smaller(MOST_NOISE * MOST_NOISE, noise));
+}
+
+/* Whether it is time for another moment. */
+int adapt_due(const gait_adapt *a)
+{
+    return a->since >= 0.999 * STEP;
+}
+
+/* If it is due: a measured velocity, the variance that one measurement claims and the spread of its sources, world axes, before it is
+ * fused. */
+void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3])
+{
+    double sums[2][5] = {{0.0}};
+    if (a->since > 1.5 * STEP) a->count = 0; /* measurements were missing */
+    a->since = 0.0;
+    for (int i = 0; i < 3; i++) {
+        const double now = velocity_w[i] - a->inertial[i], own = variance_w[i] + SPREAD_SHARE * spread_w[i];
+        const double difference = now - a->apart[a->next][i], d2 = difference * difference;
+        const double r = own + a->variance[a->next][i], expected = r + a->noise2[i / 2] * SPAN + LEAST_STD * LEAST_STD;
+        const double weight = 1.0 / (expected * expected);
+        const double terms[5] = {weight, weight * r, weight * r * r, weight * d2, weight * r * d2};
+        for (int k = 0; k < 5; k++) sums[i / 2][k] += terms[k];
+        a->apart[a->next][i] = now;
+        a->variance[a->next][i] = own;
+    }
+    a->next = (a->next + 1) % ADAPT_LAGS;
+    if (a->count < ADAPT_LAGS) {
+        a->count++;
+        return;
+    }
+    a->known = smaller(a->known + 1.0, MEMORY);
+    for (int group = 0; group < 2; group++) {
+        double *m = a->means[group], *s = sums[group];
+        const double prior[5] = {s[0], s[1], s[2], s[1], s[2]}; /* d^2 = r */
+        if (m[0] == 0.0) memcpy(m, prior, sizeof prior);
+        for (int k = 0; k < 5; k++) m[k] += (s[k] - m[k]) / (a->known + PRIOR);
+        fit(a, group);
+    }
+    a->accel2 = sqrt(a->noise2[0] * a->noise2[1]);
+}

@@ -1,0 +1,116 @@
+"""`gait smooth`: the smoothed trajectory of a log, forward and backward with the estimator's own models."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Optional
+
+from tyro.conf import Positional
+
+from gait.commands import Common, Outcome, quote, share_bar
+from gait.methods import DEFAULT
+from gait.read_options import ReadOptions
+from gait.rows import Row, rows_to_json
+
+if TYPE_CHECKING:
+    from gait.log import Log
+    from gait.smoothing import Smoothed
+
+SHOWN = {
+    "velocity_rmse": "velocity, rms error",
+    "re_pos_5s": "drift in 5 s",
+    "drift": "drift a metre",
+    "coverage_vel_2sigma": "within 2 std",
+    "velocity_std": "velocity, own std",
+    "position_std_mean": "position, own std",
+}
+"""Rows of the table, and their labels."""
+
+
+@dataclass(frozen=True)
+class SmoothOptions(Common, ReadOptions):
+    """Smooth a log: each state by all samples before and after it; see docs/smoothing.md.
+
+    Writes the trajectory as CSV, TUM and MCAP, for labels and maps. Errors are shown where the log has ground truth.
+    """
+
+    log: Positional[Path]
+    """The log, in any format that gait reads."""
+    method: str = DEFAULT
+    """gait-legs, gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
+    start: Literal["auto", "truth", "gravity"] = "auto"
+    """Start from the true state, or at rest with roll and pitch from the accelerometer; auto takes ground truth if
+    there is any."""
+    # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
+    out: Optional[Path] = None  # noqa: UP045
+    """Folder for the results, which must not hold anything; runs/smooth/STAMP by default."""
+
+
+def run(options: SmoothOptions) -> Outcome:
+    """Read, smooth, write, and compare with the filter."""
+    from gait.report.table import Cell, Table, TableLine
+
+    with share_bar(options.interactive) as progress:
+        from gait.estimator import Estimator
+        from gait.io import read
+        from gait.io.atomic import whole_folder
+        from gait.io.ros.mcap_writer import write_mcap
+        from gait.smoothing import smooth_with
+
+        progress("reading the log", 0.0)
+        reading = read(options.log, options)
+        log = reading.log
+        estimator = Estimator.load(options.robot or log.robot, options.method)
+        progress("smoothing", 0.2)
+        begin = time.perf_counter()
+        done = smooth_with(estimator, log, options.start)
+        spent = time.perf_counter() - begin
+        found = _rows(done, log)
+        rows = [Row(f"{who}_{row.name}", row.value, row.unit) for who, some in found.items() for row in some]
+        rows.append(Row("time", spent, "s"))
+        progress("writing", 0.6)
+        with whole_folder(options.out, "smooth") as folder:
+            done.smoothed.to_tum(folder.work / "trajectory.tum")
+            done.smoothed.to_csv(folder.work / "trajectory.csv")
+            gyro = log.reorder(estimator.robot).gyro
+            write_mcap(folder.work / "trajectory.mcap", done.smoothed, estimator.robot, gyro)
+            settings = {"log": str(options.log), "method": options.method, "start": options.start}
+            (folder.work / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+            (folder.work / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")
+    by_name = {who: {row.name: row for row in some} for who, some in found.items()}
+    first = by_name["filter"]
+    lines = tuple(
+        TableLine(
+            (name,), {who: Cell(float(by_name[who][name].value)) for who in found},
+            "share" if first[name].unit == "-" else first[name].unit, (label,),
+        )
+        for name, label in SHOWN.items()
+        if name in first
+    )  # fmt: skip
+    title = f"{options.log.name} by {estimator.method}: {log.duration:.1f} s in {spent:.2f} s"
+    table = Table("smooth", title, "", ("",), tuple(found), lines, best="")
+    following = f"gait eval {quote(options.log)} {quote(folder.final / 'trajectory.csv')}" if log.has_truth else ""
+    return Outcome(rows, tables=[table], notes=reading.notes, wrote=folder.final, next=following)
+
+
+def _rows(done: Smoothed, log: Log) -> dict[str, list[Row]]:
+    """Errors where there is ground truth, and what filter and smoother claim."""
+    import numpy as np
+
+    from gait.metrics import summary
+
+    found = {}
+    for who, trajectory in (("filter", done.filtered), ("smoother", done.smoothed)):
+        assert trajectory.vel_cov is not None and trajectory.pose_cov is not None
+        rows = []
+        if log.has_truth:
+            window = 5.0 if log.duration >= 5.0 else None
+            rows = [row for row in summary(trajectory, log, seconds=window) if row.name not in ("duration", "samples")]
+        rows.append(Row("velocity_std", float(np.sqrt(np.einsum("nii->n", trajectory.vel_cov).mean())), "m/s"))
+        variance = np.einsum("nii->n", trajectory.pose_cov[:, :3, :3])
+        rows.append(Row("position_std_mean", float(np.sqrt(variance.mean())), "m"))
+        found[who] = rows
+    return found

@@ -1,0 +1,102 @@
+"""Noise of the accelerometers of n robots, estimated while they are in use: core/adapt.c in torch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+# As in core/adapt.c and `gait.reference.adapted_noise`, which explain them.
+STEP, LAGS = 0.02, 15
+SPAN = STEP * LAGS
+MEMORY, PRIOR = 150.0, 30.0
+LEAST_STD, SPREAD_SHARE, RIDGE = 0.03, 0.25, 0.05
+MOST_NOISE, MOST_FACTOR = 0.3, 4.0
+GROUPS = ((1.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+_STATE = ("inertial", "since", "means", "noise2", "more", "known", "place", "count", "apart", "variance")
+
+
+class TorchAdaptedNoise(nn.Module):
+    """What is remembered of n robots; `gait.reference.adapted_noise` explains it."""
+
+    inertial: Tensor
+    """What the IMU alone has added to the velocity (3, n), m/s."""
+    since: Tensor
+    """Seconds since the last moment that was kept (n,)."""
+    means: Tensor
+    """Of differences: weights, and weighted r, r^2, d^2, r d^2, along the ground and vertically (5, 2, n)."""
+    more: Tensor
+    """By how much the factor on claimed variances exceeds 1 (2, n)."""
+    noise2: Tensor
+    """Squares of noise densities by what differs along the ground, and vertically (2, n)."""
+    known: Tensor
+    """Differences so far (n,), at most those that are averaged."""
+    place: Tensor
+    """Of the oldest moment (n,)."""
+    count: Tensor
+    """Moments that are kept (n,)."""
+    apart: Tensor
+    """Measured velocity less `inertial` (LAGS, 3, n)."""
+    variance: Tensor
+    """Of those measurements (LAGS, 3, n)."""
+    groups: Tensor
+
+    def __init__(self, n: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        shapes = {"inertial": (3, n), "since": (n,), "known": (n,), "means": (5, 2, n)}
+        shapes |= {"noise2": (2, n), "more": (2, n)}
+        for name, shape in {**shapes, "apart": (LAGS, 3, n), "variance": (LAGS, 3, n)}.items():
+            self.register_buffer(name, torch.zeros(shape, dtype=dtype))
+        for name in ("place", "count"):
+            self.register_buffer(name, torch.zeros(n, dtype=torch.int64))
+        self.register_buffer("groups", torch.tensor(GROUPS, dtype=dtype), persistent=False)
+
+    def reset(self, chosen: Tensor) -> None:
+        """Forget what is remembered of the chosen robots (n,)."""
+        for name in _STATE:
+            value = getattr(self, name)
+            setattr(self, name, torch.where(chosen, torch.zeros_like(value), value))
+
+    def propagated(self, change_w: Tensor, dt: Tensor) -> None:
+        """The IMUs have added (3, n) to the velocities in dt seconds (n,)."""
+        self.inertial = self.inertial + change_w
+        self.since = self.since + dt
+
+    def measure(self, velocity_w: Tensor, variance_w: Tensor, spread_w: Tensor, chosen: Tensor) -> None:
+        """Measured velocities, variances of one measurement and spread of its sources (3, n), of the chosen robots."""
+        due = chosen & (self.since >= 0.999 * STEP)
+        count = torch.where(self.since > 1.5 * STEP, 0, self.count)
+        apart, own = velocity_w - self.inertial, variance_w + SPREAD_SHARE * spread_w
+        at = self.place[None, None].expand(1, 3, -1)
+        d2 = torch.square(apart - self.apart.gather(0, at)[0])
+        self._compare(d2, own + self.variance.gather(0, at)[0], due & (count == LAGS))
+        self.apart = torch.where(due, self.apart.scatter(0, at, apart[None]), self.apart)
+        self.variance = torch.where(due, self.variance.scatter(0, at, own[None]), self.variance)
+        self.place = torch.where(due, (self.place + 1) % LAGS, self.place)
+        self.count = torch.where(due, torch.clamp(count + 1, max=LAGS), self.count)
+        self.since = torch.where(due, 0.0, self.since)
+
+    def _compare(self, d2: Tensor, r: Tensor, full: Tensor) -> None:
+        """Take squares of differences and their claimed variances (3, n) of the robots that have one (n,)."""
+        weight = torch.square(torch.reciprocal(r + self.groups.T @ self.noise2 * SPAN + LEAST_STD**2))
+        terms = torch.stack([weight, weight * r, weight * r * r, weight * d2, weight * r * d2])
+        terms = self.groups @ terms  # (5, 2, n)
+        begun = torch.where(self.means[0] == 0.0, terms[[0, 1, 2, 1, 2]], self.means)
+        self.known = torch.where(full, torch.clamp(self.known + 1.0, max=MEMORY), self.known)
+        means = begun + (terms - begun) / (self.known + PRIOR)
+        mean_r, mean_r2, mean_d2, mean_rd2 = means[1:] / means[0]
+        ridge = RIDGE * torch.square(mean_r)
+        slope = (mean_rd2 - mean_r * mean_d2 + ridge) / (mean_r2 - torch.square(mean_r) + ridge)
+        noise2 = (mean_d2 - torch.clamp(slope, 0.0, MOST_FACTOR) * mean_r) / SPAN
+        self.means = torch.where(full, means, self.means)
+        self.more = torch.where(full, torch.clamp(slope, 1.0, MOST_FACTOR) - 1.0, self.more)
+        self.noise2 = torch.where(full, torch.clamp(noise2, 0.0, MOST_NOISE**2), self.noise2)
+
+    @property
+    def density2(self) -> Tensor:
+        """Squares of the noise densities (n,), (m/s^2)^2/Hz."""
+        return torch.sqrt(self.noise2[0] * self.noise2[1])
+
+    @property
+    def factor(self) -> Tensor:
+        """On the variances that measurements claim along x, y and z of base_link (3, n)."""
+        return 1.0 + self.more[[0, 0, 1]]

@@ -1,0 +1,86 @@
+"""Noise of accelerometer and measurements, estimated while they are in use.
+
+From one moment to another the IMU and the measurements must agree on how the velocity changed. Over T = 0.3 s the two
+differ by the errors of both measurements, which go with the variances that these claim, and by what the accelerometer
+got wrong in between, whatever they claim: E[d^2] = f (r + r') + q T. Weighted least squares fits f and q, each
+difference weighted by the inverse square of its expected variance. Feet that slip differ along the ground, feet that
+give way differ vertically, and a noisy IMU in both: the geometric mean of the two q is taken for its noise.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from gait.arrays import Array
+
+STEP, LAGS = 0.02, 15
+"""Seconds from one moment to the next, and how many moments lie between the two that are compared."""
+SPAN = STEP * LAGS
+MEMORY, PRIOR = 150.0, 30.0
+"""Differences that are averaged: 3 s; and those as claimed and without noise, as if seen before the first."""
+LEAST_STD = 0.03
+"""Of a difference, m/s: smaller ones count alike."""
+SPREAD_SHARE = 0.25
+"""Of the spread of the sources that joins the variance of their mean."""
+RIDGE = 0.05
+"""By how much the fit prefers a factor of 1, in squares of the mean variance."""
+MOST_NOISE, MOST_FACTOR = 0.3, 4.0
+"""m/s^2/sqrt(Hz); and on variances."""
+GROUPS = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+"""Axes along the ground, and vertical."""
+
+
+class AdaptedNoise:
+    """The noise of one accelerometer and of the measurements beside it."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """As before the first sample."""
+        self.inertial, self.since, self.known = np.zeros(3), 0.0, 0.0
+        self.means, self.noise2, self.factors = np.zeros((5, 2)), np.zeros(2), np.ones(2)
+        self.moments: deque[tuple[Array, Array]] = deque()
+
+    def propagated(self, change_w: Array, dt: float) -> None:
+        """The IMU has added (3,) to the velocity in dt seconds."""
+        self.inertial = self.inertial + change_w
+        self.since += dt
+
+    def measure(self, velocity_w: Array, variance_w: Array, spread_w: Array) -> None:
+        """A measured velocity, the variances that one measurement claims and the spread of its sources (3,)."""
+        if self.since < 0.999 * STEP:
+            return
+        if self.since > 1.5 * STEP:
+            self.moments.clear()  # measurements were missing
+        self.since = 0.0
+        apart, own = velocity_w - self.inertial, variance_w + SPREAD_SHARE * spread_w
+        if len(self.moments) == LAGS:
+            apart_then, own_then = self.moments.popleft()
+            self._compare(np.square(apart - apart_then), own + own_then)
+        self.moments.append((apart, own))
+
+    def _compare(self, d2: Array, r: Array) -> None:
+        """Take squares of differences and their claimed variances (3,)."""
+        weight = (r + GROUPS.T @ self.noise2 * SPAN + LEAST_STD**2) ** -2
+        terms = np.stack([weight, weight * r, weight * r**2, weight * d2, weight * r * d2]) @ GROUPS.T  # (5, 2)
+        self.means = np.where(self.means[0] == 0.0, terms[[0, 1, 2, 1, 2]], self.means)  # begins with d^2 = r
+        self.known = min(self.known + 1.0, MEMORY)
+        self.means = self.means + (terms - self.means) / (self.known + PRIOR)
+        mean_r, mean_r2, mean_d2, mean_rd2 = self.means[1:] / self.means[0]
+        ridge = RIDGE * mean_r**2
+        slope = np.minimum((mean_rd2 - mean_r * mean_d2 + ridge) / (mean_r2 - mean_r**2 + ridge), MOST_FACTOR)
+        self.factors = np.maximum(slope, 1.0)
+        self.noise2 = np.clip((mean_d2 - np.maximum(slope, 0.0) * mean_r) / SPAN, 0.0, MOST_NOISE**2)
+
+    @property
+    def density(self) -> float:
+        """Noise density of the accelerometer, m/s^2/sqrt(Hz)."""
+        return float(np.prod(self.noise2) ** 0.25)
+
+    @property
+    def factor(self) -> Array:
+        """On the variances that a measurement claims along x, y and z of base_link (3,)."""
+        return self.factors[[0, 0, 1]]

@@ -1,0 +1,53 @@
+"""The estimated noise of the accelerometer: what it finds, and what it does not take for noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gait.reference.adapted_noise import MOST_NOISE, STEP, AdaptedNoise
+
+SECONDS = 20.0
+
+
+def estimated(noise: float, wrong: np.ndarray, std: float = 0.01, seed: int = 0, dt: float = STEP / 4) -> AdaptedNoise:
+    """After a walk with that noise density and measurements whose errors are `wrong` (3,) times a slow oscillation."""
+    rng, found, true = np.random.default_rng(seed), AdaptedNoise(), np.zeros(3)
+    for k in range(int(SECONDS / dt)):
+        change = dt * np.array([np.sin(3.0 * k * dt), np.cos(2.0 * k * dt), 0.3 * np.sin(9.0 * k * dt)])
+        true = true + change
+        found.propagated(change + rng.normal(0.0, noise * np.sqrt(dt), 3), dt)
+        error = wrong * np.sin(2.0 * np.pi * 1.7 * k * dt) + rng.normal(0.0, std, 3)
+        found.measure(true + error, np.full(3, std**2), np.zeros(3))
+    return found
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.1, 0.2])
+def test_finds_the_noise(noise: float) -> None:
+    found = [estimated(noise, np.zeros(3), seed=seed).density for seed in range(8)]
+    assert np.median(found) == pytest.approx(noise, rel=0.3)
+
+
+def test_a_good_accelerometer_stays_one() -> None:
+    assert max(estimated(0.001, np.zeros(3), seed=seed).density for seed in range(8)) < 0.012
+
+
+@pytest.mark.parametrize("wrong", [(0.15, 0.1, 0.0), (0.0, 0.0, 0.15)])
+def test_feet_that_slip_or_give_way_are_not_noise_of_the_imu(wrong: tuple[float, ...]) -> None:
+    found = estimated(0.003, np.array(wrong))
+    assert found.density < 0.03 < np.sqrt(found.noise2.max())
+
+
+def test_bounded_and_forgotten() -> None:
+    found = estimated(2.0, np.zeros(3))
+    assert found.density == pytest.approx(MOST_NOISE)
+    found.reset()
+    assert found.density == 0.0 and not found.moments
+
+
+def test_a_gap_in_the_measurements_is_not_compared_across() -> None:
+    found = estimated(0.003, np.zeros(3))
+    before = found.density
+    found.propagated(np.full(3, 5.0), 1.0)  # a second without measurements, in which the IMU was wrong
+    found.measure(np.zeros(3), np.full(3, 1e-4), np.zeros(3))
+    assert len(found.moments) == 1 and found.density == before
