@@ -1,9 +1,11 @@
 """The benchmark's tables and figures for docs/results.md.
 
-    python benchmarks/results.py             # run, and print the tables
-    python benchmarks/results.py --write     # and put them into the page, figures into docs/images
+    python benchmarks/results.py                 # run on both versions of the test set, and print the tables
+    python benchmarks/results.py --write         # and put them into the page, figures of version 1 into docs/images
+    python benchmarks/results.py --twin 2 --policy go1_policy.onnx --write    # version 2 alone, with a policy's walks
 
-The same as `gait bench tables`, whose numbers they are.
+The same as `gait bench tables --twin 1` and `--twin 2`, whose numbers they are. Without the policy its course is left
+out.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ def section(table: Table) -> str:
     return f"**{render.title(table)}**\n\n{render.markdown(table)}\n\n{paragraph(table.note)}"
 
 
-def page(bench: Bench) -> dict[str, str]:
-    """The text of each section of the page."""
+def page(bench: Bench, twin: int) -> dict[str, str]:
+    """The text of each section of the page; those of version 2 are `twin2-...`, without what does not depend on it."""
     tables = {table.name: table for table in (*bench.tables, difference_table(bench.differences))}
     seeds = ", ".join(f"{method} {bench.study.seeds(method)}" for method in bench.study.methods)
     said = "\n".join(f"- {line}" for line in verdict(bench))
@@ -46,25 +48,36 @@ def page(bench: Bench) -> dict[str, str]:
     }
     texts["differences"] = f"{said}\n\n{texts['differences']}"
     texts["walks"] += f"\n\nTest set `{bench.fingerprint[:16]}`; sets of weights: {seeds}."
-    return texts
+    if twin == 1:
+        return texts
+    return {f"twin{twin}-{name}": text for name, text in texts.items() if name != "cost"}
+
+
+def tell(what: str, share: float) -> None:
+    """How far it is."""
+    print(f"{share:4.0%} {what}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="put the tables into docs/results.md")
+    parser.add_argument("--twin", type=int, choices=(1, 2), help="version of the test set; both by default")
+    parser.add_argument("--policy", default="", help="ONNX file of the Go1 policy, for one more course of version 2")
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
-    bench = run_bench(workers=args.workers, progress=lambda what, share: print(f"{share:4.0%} {what}", flush=True))
-    texts = page(bench)
-    if not args.write:
-        print("\n\n".join(texts.values()))
-        return
-    for name, text in texts.items():
-        write_section(name, text, PAGE)
-    OUT.mkdir(parents=True, exist_ok=True)
-    write_bench(bench, OUT, {"command": "python benchmarks/results.py"})
-    for name in FIGURES:
-        shutil.copyfile(OUT / "figures" / f"{name}.png", DOCS / "images" / f"results-{name}.png")
+    for twin in (args.twin,) if args.twin else (1, 2):
+        bench = run_bench(workers=args.workers, progress=tell, twin=twin, policy=args.policy)
+        texts = page(bench, twin)
+        if not args.write:
+            print("\n\n".join(texts.values()))
+            continue
+        for name, text in texts.items():
+            write_section(name, text, PAGE)
+        out = OUT / f"twin{twin}"
+        out.mkdir(parents=True, exist_ok=True)
+        write_bench(bench, out, {"command": f"python benchmarks/results.py --twin {twin}"})
+        for name in FIGURES if twin == 1 else ():
+            shutil.copyfile(out / "figures" / f"{name}.png", DOCS / "images" / f"results-{name}.png")
 
 
 if __name__ == "__main__":

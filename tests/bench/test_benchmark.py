@@ -13,7 +13,7 @@ from rich.console import Console
 
 from gait import GaitError, Log
 from gait.bench import run_tables as bench
-from gait.bench.courses import COURSES, QUICK, Walk, make_test_set
+from gait.bench.courses import COURSES, POLICY_COURSE, Walk, courses_of, make_test_set
 from gait.bench.paper_tables import PAPER, calibration_table, cost_table, differences, merit_table, paper_tables
 from gait.bench.scores import SLIP_EDGES, Ground, Moments, VelocitySums, WalkScore, velocity_sums
 from gait.bench.study import Study, entrants, run_study
@@ -31,23 +31,29 @@ RNG = np.random.default_rng(5)
 
 def test_the_test_set_is_what_was_frozen() -> None:
     """Seeds that trainings, held-out walks, tuning and the sample use must stay out of it, and it must not change."""
-    assert not {course.seed for course in COURSES} & {0, 777, 20261115, 31001}
-    assert len({course.seed for course in COURSES}) == len(COURSES) == 9
-    assert [(c.name, c.gait, c.terrain, c.seed, c.runs, c.seconds) for c in COURSES] == [
-        ("rubber", "trot", "rubber", 61001, 3, 60.0),
-        ("slippery", "trot", "slippery", 61002, 3, 60.0),
-        ("debris", "trot", "debris", 61003, 3, 60.0),
-        ("circular", "trot", "circular", 61004, 3, 60.0),
-        ("trot", "trot", "rubber", 62001, 3, 60.0),
-        ("bound", "bound", "rubber", 62002, 3, 60.0),
-        ("pace", "pace", "rubber", 62003, 3, 60.0),
-        ("pronk", "pronk", "rubber", 62004, 3, 60.0),
-        ("trot-to-bound", "trot-to-bound", "rubber", 63001, 3, 60.0),
-    ]
+    seeds = [course.seed for version in COURSES for course in courses_of(version, policy="go1.onnx")]
+    assert not set(seeds) & {0, 777, 20261115, 31001, 71001}
+    assert len(set(seeds)) == len(seeds) == 9 + 10
+    for version, (first, sensors) in {1: (61001, "twin"), 2: (81001, "twin2")}.items():
+        assert [(c.name, c.gait, c.terrain, c.seed, c.runs, c.seconds, c.sensors) for c in courses_of(version)] == [
+            ("rubber", "trot", "rubber", first, 3, 60.0, sensors),
+            ("slippery", "trot", "slippery", first + 1, 3, 60.0, sensors),
+            ("debris", "trot", "debris", first + 2, 3, 60.0, sensors),
+            ("circular", "trot", "circular", first + 3, 3, 60.0, sensors),
+            ("trot", "trot", "rubber", first + 1000, 3, 60.0, sensors),
+            ("bound", "bound", "rubber", first + 1001, 3, 60.0, sensors),
+            ("pace", "pace", "rubber", first + 1002, 3, 60.0, sensors),
+            ("pronk", "pronk", "rubber", first + 1003, 3, 60.0, sensors),
+            ("trot-to-bound", "trot-to-bound", "rubber", first + 2000, 3, 60.0, sensors),
+        ]
+    assert courses_of(2, "go1.onnx")[-1] == replace(POLICY_COURSE, policy="go1.onnx") and POLICY_COURSE.seed == 84001
+    with pytest.raises(GaitError, match="no twin 3: choose one of 1, 2"):
+        courses_of(3)
 
 
 def test_a_test_set_is_made_once(tmp_path: Path) -> None:
-    courses = [replace(QUICK[0], seconds=0.4), replace(QUICK[-1], seconds=0.4)]
+    quick = [replace(course, seconds=0.4) for course in courses_of(2, quick=True)]
+    courses = [quick[0], quick[-1]]
     told: list[float] = []
     walks, digest = make_test_set(courses, tmp_path, workers=1, progress=lambda what, share: told.append(share))
     assert told == sorted(told) and told[-1] == 1.0
@@ -56,7 +62,7 @@ def test_a_test_set_is_made_once(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")} == files and len(files) == 2
     assert again == digest
     assert [walk.name for walk in walks] == ["rubber-0", "trot-to-bound-0"]
-    assert "twin sensors" in walks[0].log.source and "trot-to-bound" in walks[1].log.source
+    assert "twin2 sensors" in walks[0].log.source and "trot-to-bound" in walks[1].log.source
 
 
 # --- scores --------------------------------------------------------------------------------------------------------
@@ -316,14 +322,14 @@ def test_a_difference_is_clear_only_where_it_is(walks: list[Walk]) -> None:
 
 def test_everything_is_written(study: Study, tmp_path: Path) -> None:
     needs.package("matplotlib")
-    found = bench.Bench(study, tuple(paper_tables(study)), tuple(differences(study)), "ab12", QUICK)
+    found = bench.Bench(study, tuple(paper_tables(study)), tuple(differences(study)), "ab12", courses_of(2))
     report = bench.write_bench(found, tmp_path, {"command": "gait bench tables"})
     assert report.read_text(encoding="utf-8").count("ab12") >= 1
     rows = {row["name"]: row["value"] for row in json.loads((tmp_path / "results.json").read_text())["rows"]}
     assert rows["table1.rubber.full.gait"] == pytest.approx(study.of("gait", "rubber")[0].velocity.full.rms)
     assert rows["test_set_sha256"] == "ab12" and "difference.bound.nmn.low" in rows
     assert not any("run_us" in name for name in rows), "numbers that differ from run to run belong to timing.json"
-    assert json.loads((tmp_path / "config.json").read_text())["courses"][0]["seed"] == COURSES[0].seed
+    assert json.loads((tmp_path / "config.json").read_text())["courses"][0]["seed"] == 81001
     assert "## Table I: velocity error by terrain, m/s" in (tmp_path / "tables.md").read_text()
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".png", ".svg"}
     assert not list(tmp_path.rglob("*.tmp"))
@@ -339,7 +345,9 @@ def test_the_command_makes_it_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     needs.package("matplotlib")
-    monkeypatch.setattr(bench, "QUICK", (replace(QUICK[0], seconds=1.0), replace(QUICK[-1], seconds=2.0)))
+    quick = courses_of(2, quick=True)
+    few = (replace(quick[0], seconds=1.0), replace(quick[-1], seconds=2.0))
+    monkeypatch.setattr(bench, "courses_of", lambda *chosen: few)
     words = ["bench", "tables", "--quick", "--methods", "gait", "iekf", "--workers", "1", "--json"]
     folders = ["--test-set", str(tmp_path / "walks"), "--out", str(tmp_path / "out")]
     assert main([*words, *folders]) == 0

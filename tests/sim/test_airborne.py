@@ -17,7 +17,8 @@ from gait.sim.episode import RawEpisode, Simulation, run_episode
 from gait.sim.gaits import gait_id
 from gait.sim.handled import HandledLegs
 from gait.sim.mismatch import PROFILES, sensors_of
-from gait.sim.sensors import SAMPLE_DT, sense
+from gait.sim.sensor_step import SAMPLE_DT
+from gait.sim.sensors import sense
 from gait.sim.settings import EpisodeConfig
 from gait.sim.store import read_index
 from gait.train.config import TrainConfig, config_of, read_config, write_config

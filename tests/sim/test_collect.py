@@ -400,7 +400,7 @@ def test_a_robot_that_cannot_be_simulated_leaves_nothing_behind(
     three = edited_go1(tmp_path / "three.yaml", legs={"a": [0.2, -0.1, 0], "b": [0.2, 0.1, 0], "c": [-0.2, 0.1, 0]})
     wrong = edited_go1(tmp_path / "wrong.yaml", colour="red")
     for robot, sentence in (
-        ("spot", "unknown robot 'spot': choose one of go1"),
+        ("rex", "unknown robot 'rex': choose one of a1"),
         (three, "the walking controller needs four legs, one at each corner; go1 has a at"),
         (wrong, "unknown key 'colour'"),
     ):

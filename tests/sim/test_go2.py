@@ -44,7 +44,7 @@ def test_it_walks(gait: str) -> None:
 
 
 def test_the_command_line_knows_it(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert robot_names() == ["go1", "go2"]
+    assert {"go1", "go2"} <= set(robot_names())
     assert main(["info"]) == 0
     assert "go2" in capsys.readouterr().out
     assert main(["sim", "--robot", "go2", "--episodes", "1", "--seconds", "0.5", "--out", str(tmp_path)]) == 0

@@ -270,7 +270,7 @@ def test_a_fall_ends_the_episode_and_is_timed() -> None:
         ({"seconds": 0.0}, "must be positive"),
         ({"gait": "hop"}, "unknown gait 'hop'"),
         ({"terrain": "moon"}, "unknown terrain 'moon'"),
-        ({"robot": "spot"}, "unknown robot 'spot'"),
+        ({"robot": "rex"}, "unknown robot 'rex'"),
     ],
 )
 def test_bad_settings_say_what_to_fix(change: dict, message: str) -> None:

@@ -1,6 +1,8 @@
-"""The test set: walks of the benchmark twin, fixed here by seed and settings before any method was tried on them.
+"""The test sets: walks of the benchmark twins, fixed here by seed and settings before any method was tried on them.
 
-No training and no tuning may use these seeds. `gait bench tables` makes the recordings once and keeps them in a folder.
+Version 1 is one well-kept robot (`twin.yaml`), version 2 another robot in every run, with the errors that were measured
+on real ones (`twin2.yaml`). No training and no tuning may use these seeds. `gait bench tables` makes the recordings
+once and keeps them in a folder.
 """
 
 from __future__ import annotations
@@ -8,14 +10,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from gait.errors import GaitError
 from gait.io import open_log
 from gait.log import Log
 
-FOLDER = Path("runs/bench/testset")
+FOLDERS = {1: Path("runs/bench/testset"), 2: Path("runs/bench/testset2")}
+"""Where recordings are kept, by version of the test set."""
 TERRAINS = ("rubber", "slippery", "debris", "circular")
 """Courses of Tables I and IV: trot on each."""
 GAITS = ("trot", "bound", "pace", "pronk")
@@ -35,18 +40,42 @@ class Course:
     seed: int
     runs: int = 3
     seconds: float = 60.0
+    sensors: str = "twin"
+    """Profile of the robot, `gait.sim.mismatch.PROFILES`."""
+    policy: str = ""
+    """ONNX file of the Go1 policy that walks in place of our controller, in its own scene with soft feet."""
 
 
-COURSES: tuple[Course, ...] = (
-    *(Course(terrain, "trot", terrain, 61001 + i) for i, terrain in enumerate(TERRAINS)),
-    *(Course(gait, gait, "rubber", 62001 + i) for i, gait in enumerate(GAITS)),
-    Course(TRANSITION, TRANSITION, "rubber", 63001),
-)
-"""The test set. Randomised like any collection (friction, gains, control rate, commands, pushes), with the twin's body
-and sensors. A run in which the robot falls is replaced by the next draw, and counted."""
+def _courses(seed: int, sensors: str) -> tuple[Course, ...]:
+    one = partial(Course, sensors=sensors)
+    return (
+        *(one(terrain, "trot", terrain, seed + i) for i, terrain in enumerate(TERRAINS)),
+        *(one(gait, gait, "rubber", seed + 1000 + i) for i, gait in enumerate(GAITS)),
+        one(TRANSITION, TRANSITION, "rubber", seed + 2000),
+    )
 
-QUICK: tuple[Course, ...] = tuple(replace(course, runs=1, seconds=8.0) for course in COURSES)
-"""The first seconds of something like it, to see that everything works: no figure of it means much."""
+
+COURSES = {1: _courses(61001, "twin"), 2: _courses(81001, "twin2")}
+"""The test sets by version. Randomised like any collection (friction, gains, control rate, commands, pushes), with the
+twin's body and sensors. A run in which the robot falls is replaced by the next draw, and counted."""
+POLICY_COURSE = Course("policy", "trot", "flat", 84001, sensors="twin2")
+"""Of version 2, where there is a policy: its file is no part of the package."""
+
+
+def courses_of(twin: int, policy: str = "", quick: bool = False) -> tuple[Course, ...]:
+    """The courses of a version of the test set.
+
+    Args:
+        twin: 1 or 2.
+        policy: for version 2, the ONNX file of the Go1 policy; without it that course is left out.
+        quick: the first seconds of something like it, to see that everything works: no figure of it means much.
+    """
+    if twin not in COURSES:
+        raise GaitError(f"there is no twin {twin}: choose one of {', '.join(map(str, COURSES))}")
+    courses = COURSES[twin]
+    if policy and twin == 2:
+        courses = (*courses, replace(POLICY_COURSE, policy=policy))
+    return tuple(replace(course, runs=1, seconds=8.0) for course in courses) if quick else courses
 
 
 @dataclass(frozen=True)
@@ -70,8 +99,8 @@ Progress = Callable[[str, float], None]
 
 
 def make_test_set(
-    courses: Sequence[Course] = COURSES,
-    folder: str | Path = FOLDER,
+    courses: Sequence[Course],
+    folder: str | Path,
     workers: int = 2,
     progress: Progress = lambda what, share: None,
 ) -> tuple[list[Walk], str]:
@@ -95,8 +124,8 @@ def make_test_set(
     )
     before = np.concatenate(([0.0], np.cumsum(cost))) / cost.sum()
     for i, course in enumerate(courses):
-        shared = {name: getattr(course, name) for name in ("gait", "terrain", "seconds", "seed")}
-        config = CollectConfig(**shared, episodes=course.runs, sensors="twin")
+        shared = {name: getattr(course, name) for name in ("gait", "terrain", "seconds", "seed", "sensors", "policy")}
+        config = CollectConfig(**shared, episodes=course.runs, model="go1" if course.policy else "")
         where = Path(folder) / f"{course.name}-{course.seconds:g}s"
 
         def tell(now: Collected, name: str = course.name, low: float = before[i], high: float = before[i + 1]) -> None:

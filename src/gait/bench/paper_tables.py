@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gait.arrays import Array
-from gait.bench.courses import GAITS, TERRAINS, UNSEEN
+from gait.bench.courses import GAITS, POLICY_COURSE, TERRAINS, UNSEEN
 from gait.bench.scores import METRICS, NOTHING, Moments
 from gait.bench.study import TRAINED_ON_OTHERS, Study
 from gait.methods import METHODS
@@ -84,7 +84,8 @@ def _present(study: Study, wanted: Sequence[str]) -> tuple[str, ...]:
 
 Velocities = tuple[str, str, str, tuple[str, ...], Sequence[str]]
 TABLE1: Velocities = ("table1", "Table I{}", "velocity error by terrain", ("terrain", "split"), TERRAINS)
-TABLE2: Velocities = ("table2", "Table II{}, trained on trot only", "velocity error by gait", ("gait",), GAITS)
+_WALKED = (*GAITS, POLICY_COURSE.name)
+TABLE2: Velocities = ("table2", "Table II{}, trained on trot only", "velocity error by gait", ("gait",), _WALKED)
 """Name, title, subject, heads and courses of two tables that differ in these alone."""
 
 

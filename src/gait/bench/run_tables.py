@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gait.bench.courses import COURSES, FOLDER, QUICK, UNSEEN, Course, Progress, make_test_set
+from gait.bench.courses import FOLDERS, UNSEEN, Course, Progress, courses_of, make_test_set
 from gait.bench.paper_tables import OURS, Difference, bench_tables, difference_table, differences
 from gait.bench.study import Seeds, Study, run_study
 from gait.errors import GaitError
@@ -53,23 +53,27 @@ class Bench:
 def run_bench(
     quick: bool = False,
     methods: Sequence[str] = BUILT_IN,
-    folder: Path = FOLDER,
+    folder: Path | None = None,
     workers: int = 2,
     progress: Progress = lambda what, share: None,
+    twin: int = 2,
+    policy: str = "",
 ) -> Bench:
     """Make the test set if needed, run every method on it, and fill the tables.
 
     Args:
         quick: a small set and one seed each, to see that everything works.
         methods: names of `METHODS`.
-        folder: where the recordings of the test set are kept.
+        folder: where the recordings of the test set are kept; None takes that of the version in `FOLDERS`.
         workers: processes for simulation, threads for estimation.
         progress: told how far it is.
+        twin: version of the test set.
+        policy: ONNX file of the Go1 policy, for the course of version 2 that it walks.
     """
     if OURS not in methods:
         raise GaitError(f"all methods are compared with {OURS}: add it to the methods")
-    courses: tuple[Course, ...] = QUICK if quick else COURSES
-    walks, fingerprint = make_test_set(courses, folder, workers, progress)
+    courses = courses_of(twin, policy, quick)
+    walks, fingerprint = make_test_set(courses, folder or FOLDERS[twin], workers, progress)
     seeds: Seeds = "tabled" if quick else "all"
     study = run_study(walks, methods, seeds=seeds, workers=workers, progress=progress)
     return Bench(study, bench_tables(study), tuple(differences(study, OURS)), fingerprint, courses)

@@ -173,7 +173,7 @@ def run_study(
 
 def run_entrant(entrant: Entrant, walk: Walk, ground: Ground, start: str) -> tuple[WalkScore, Trace | None]:
     """One method on one walk, and its trace where it is one to show."""
-    log, estimator = walk.log, Estimator.load(walk.log.robot, entrant.weights)
+    log, estimator = walk.log, Estimator.load(walk.log.load_robot(), entrant.weights)
     begin = time.perf_counter()
     trajectory, details = estimator.run_with_details(log, start)
     spent = time.perf_counter() - begin
@@ -184,7 +184,7 @@ def run_entrant(entrant: Entrant, walk: Walk, ground: Ground, start: str) -> tup
     attention = None
     if entrant.method == "gait" or estimator.by_leg:
         # Once more, and not timed: to record the attention costs time.
-        attentive = Estimator.load(log.robot, entrant.weights, attention=True)
+        attentive = Estimator.load(log.load_robot(), entrant.weights, attention=True)
         attention = attentive.run_with_details(log, start)[1]
     return one, Trace.of(log, trajectory, network, attention)
 
@@ -193,7 +193,8 @@ def _ground(walk: Walk, start: str) -> Ground:
     """By the contact estimator of `iekf`, the same for all methods; without its inputs nothing slips."""
     contact: BoolArray | None = None
     with contextlib.suppress(GaitError):
-        contact = Estimator.load(walk.log.robot, "iekf").run_with_details(walk.log, start)[1].contact
+        estimator = Estimator.load(walk.log.load_robot(), "iekf")
+        contact = np.asarray(estimator.run_with_details(walk.log, start)[1].contact, dtype=bool)
     if contact is None:
         contact = np.zeros((len(walk.log), len(walk.log.leg_names)), dtype=bool)
     return Ground.of(walk.log, contact)

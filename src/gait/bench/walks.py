@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from gait.bench.scores import WalkScore
 from gait.bench.study import Study, run_study
 from gait.errors import GaitError, located
 from gait.estimator import Estimator
+from gait.io.storage import location
 from gait.log import MAX_GAP, Log
 from gait.methods import BUILT_IN, METHODS, known_method
 from gait.metrics import mean_std
@@ -27,12 +29,22 @@ MOST_SHOWN = 4
 """Logs that have plots of their own: with more, a report grows too large to open."""
 
 
+def log_names(paths: Sequence[Path]) -> list[str]:
+    """Names of logs: that of the file, or the whole path where two files have the same name."""
+    counts = Counter(path.stem for path in paths)
+    names = [path.stem if counts[path.stem] == 1 else location(path) for path in paths]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise GaitError(f"{twice[0]} is given twice: name each log once")
+    return names
+
+
 def walk_study(
     logs: Mapping[str, Log],
     methods: Sequence[str] = BUILT_IN,
     *,
     start: str = "truth",
     max_gap: float = MAX_GAP,
+    traces: bool = True,
     progress: Progress = lambda what, share: None,
 ) -> Study:
     """Run methods on logs with ground truth. Methods whose inputs some log lacks are left out.
@@ -42,6 +54,7 @@ def walk_study(
         methods: names of `METHODS`.
         start: as `Estimator.run` has it.
         max_gap: a longer pause in a log is an error, s.
+        traces: whether to keep what charts show, which takes another run of networks with attention.
         progress: called with what is being done and the share that is done.
 
     Raises:
@@ -58,7 +71,8 @@ def walk_study(
     able = [method for method in dict.fromkeys(methods) if method not in left_out]
     if not able:
         raise GaitError(f"no method can read these logs: {next(iter(left_out.values()))}")
-    walks = [Walk(name, 0, log, 0) for name, log in logs.items()]
+    # Charts show the first run of a course.
+    walks = [Walk(name, 0 if traces else 1, log, 0) for name, log in logs.items()]
     # One thread: beside others, a step would take longer than it does alone.
     study = run_study(walks, able, seeds="usual", start=start, workers=1, progress=progress)
     return replace(study, left_out=left_out)
@@ -76,7 +90,7 @@ def _obstacle(logs: Mapping[str, Log], method: str, start: str) -> str:
         # Two samples are enough: a field that a log has, it has in every row.
         short = log.slice(t1=float(log.t[2])) if len(log) > 2 else log
         try:
-            Estimator.load(log.robot, method).run(short, start)
+            Estimator.load(log.load_robot(), method).run(short, start)
         except GaitError as error:
             return f"{name}: {error}" if len(logs) > 1 else str(error)
     return ""
@@ -90,25 +104,39 @@ def figures(score: WalkScore) -> dict[str, float]:
     return {name: known[name] for name in FIGURES if name in known}
 
 
-def method_figures(study: Study) -> dict[str, dict[str, Cell]]:
+Found = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""The `FIGURES` by log, then by method."""
+
+
+def found_figures(study: Study) -> dict[str, dict[str, dict[str, float]]]:
+    """The figures of all methods on all logs."""
+    return {log: {one.method: figures(one) for one in study.scores if one.course == log} for log in study.courses}
+
+
+def mean_figures(found: Found) -> dict[str, dict[str, Cell]]:
     """By method: mean and standard deviation over logs of the figures that all logs have."""
-    found = {}
-    for method in study.methods:
-        runs = [figures(one) for one in study.of(method)]
+    means = {}
+    for method in next(iter(found.values())):
+        runs = [by_method[method] for by_method in found.values()]
         shared = [name for name in FIGURES if all(name in run for run in runs)]
         over_logs = {name: mean_std([run[name] for run in runs]) for name in shared}
-        found[method] = {name: Cell(one.mean, one.std) for name, one in over_logs.items()}
-    return found
+        means[method] = {name: Cell(one.mean, one.std) for name, one in over_logs.items()}
+    return means
 
 
-def log_table(study: Study) -> Table:
+def method_figures(study: Study) -> dict[str, dict[str, Cell]]:
+    """`mean_figures` of a study."""
+    return mean_figures(found_figures(study))
+
+
+def log_table(found: Found) -> Table:
     """A line for each figure and log, and the mean over logs; methods side by side."""
     lines = []
-    table = figure_table(method_figures(study), "Log by log")
+    table = figure_table(mean_figures(found), "Log by log")
     for mean in table.lines:
         (name,), (label,) = mean.keys, mean.labels
-        for log in study.courses:
-            cells = {one.method: Cell(figures(one)[name]) for one in study.scores if one.course == log}
+        for log, by_method in found.items():
+            cells = {method: Cell(values[name]) for method, values in by_method.items()}
             lines.append(TableLine((name, log), cells, mean.unit, (label, log)))
         lines.append(TableLine((name, "mean"), mean.cells, mean.unit, (label, "mean")))
     note = "As above, log by log; the mean with its standard deviation over logs."
@@ -116,18 +144,24 @@ def log_table(study: Study) -> Table:
 
 
 def walk_rows(study: Study) -> list[Row]:
+    """`figure_rows` of a study."""
+    return figure_rows(found_figures(study))
+
+
+def figure_rows(found: Found) -> list[Row]:
     """As results: `gait.velocity_rmse`, over several logs with `.std`; then `LOG.gait.velocity_rmse` of each."""
     rows = []
-    for method, cells in method_figures(study).items():
+    for method, cells in mean_figures(found).items():
         for name, cell in cells.items():
             rows.append(Row(f"{method}.{name}", cell.mean, FIGURES[name][1]))
             if np.isfinite(cell.std):
                 rows.append(Row(f"{method}.{name}.std", cell.std, FIGURES[name][1]))
-    if len(study.walks) > 1:
+    if len(found) > 1:
         rows += [
-            Row(f"{one.course}.{one.method}.{name}", value, FIGURES[name][1])
-            for one in study.scores
-            for name, value in figures(one).items()
+            Row(f"{log}.{method}.{name}", value, FIGURES[name][1])
+            for method in next(iter(found.values()))
+            for log, by_method in found.items()
+            for name, value in by_method[method].items()
         ]
     return rows
 
@@ -149,11 +183,14 @@ def write_walk_report(study: Study, path: Path, title: str, settings: Mapping[st
 
     count = len(study.walks)
     note = f"{NOTE} Mean (standard deviation) over {count} logs." if count > 1 else NOTE
-    tables = [method_table(method_figures(study), WIDE, note=note), *([log_table(study)] if count > 1 else [])]
+    tables = [
+        method_table(method_figures(study), WIDE, note=note),
+        *([log_table(found_figures(study))] if count > 1 else []),
+    ]
     facts = [
         *(Row(name, value, "-") for name, value in settings.items()),
         *(Row(f"weights.{name}", weights, "-") for name in study.methods if (weights := METHODS[name].weights)),
-        *(Row(f"log.{walk.course}", _described(walk.log), "-") for walk in study.walks),
+        *(Row(f"log.{walk.course}", described(walk.log), "-") for walk in study.walks),
         *installation(),
     ]
     write_report(path, title, summary(study), tables, study_charts(study), facts)
@@ -176,7 +213,8 @@ def summary(study: Study) -> str:
     return " ".join(f"{line[:1].upper()}{line[1:]}." for line in [*said, *left_out_notes(study)])
 
 
-def _described(log: Log) -> str:
+def described(log: Log) -> str:
+    """What a log is, with a digest of its arrays."""
     digest = hashlib.sha256()
     for name, array in log.arrays().items():
         digest.update(name.encode() + np.ascontiguousarray(array).tobytes())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+import textwrap
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,16 +12,17 @@ from typing import Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, out_folder, share_bar
+from gait.commands import Common, Outcome, out_folder, quote, share_bar
 from gait.errors import GaitError
+from gait.read_options import ReadOptions, asked
 
 
 @dataclass(frozen=True)
-class BenchOptions(Common):
+class BenchOptions(Common, ReadOptions):
     """Measure a part of the package.
 
     `tables`: the paper's tables and figures on the benchmark twin, with every method and seed that there are weights
-    of; see docs/results.md. The walks are simulated once (`pip install 'gait-estimator[sim,viz]'`).
+    of; see docs/results.md. The walks are simulated once (needs the extras sim and viz).
 
     `sim`: does the simulated robot really walk? Falls, footfall patterns, speed and real-time factor of every gait over
     many seeds.
@@ -32,18 +35,25 @@ class BenchOptions(Common):
 
     `faults`: what every method makes of broken sensors, lost samples, wrong units and the like, injected one at a time;
     see docs/faults.md.
+
+    `realism LOG...`: what separates logs with ground truth from the simulator: sensors and legs of each log, in numbers
+    and plots, beside training data and the benchmark twin; see docs/realism.md.
     """
 
-    what: Positional[Literal["tables", "sim", "loop", "latency", "faults"]]
+    what: Positional[Literal["tables", "sim", "loop", "latency", "faults", "realism"]]
     """What to measure."""
+    logs: Positional[tuple[Path, ...]] = ()
+    """For realism: logs with ground truth, in any format that gait reads."""
     quick: bool = False
-    """For tables and sim: fewer and shorter walks, in under a minute."""
+    """For tables, sim and realism: fewer and shorter walks, in under a minute."""
     methods: tuple[str, ...] = ()
     """For tables, latency and faults: methods to measure; all whose weights are there by default."""
     out: Path | None = None
-    """For tables: folder for tables, figures and report; runs/bench/STAMP by default."""
-    test_set: Path = Path("runs/bench/testset")
-    """For tables: folder that keeps the simulated walks."""
+    """For tables and realism: folder for tables, figures and report; runs/bench/STAMP by default."""
+    twin: Literal[1, 2] = 2
+    """For tables: version of the test set; see docs/simulator.md."""
+    test_set: Path | None = None
+    """For tables: folder that keeps the simulated walks; by default runs/bench/testset2, of version 1 testset."""
     workers: int = 2
     """For tables and loop: how many cores to use."""
     seconds_per_rival: float = 1.0
@@ -58,15 +68,16 @@ class BenchOptions(Common):
     feedback: str = "truth,gait-legs,iekf,gait"
     """For loop: sources of velocity, gravity direction and angular rate: truth, methods or model files."""
     policy: str = ""
-    """For loop: an ONNX file; otherwise our own controller walks."""
+    """For loop: an ONNX file; otherwise our own controller walks. For tables: that of the Go1, for one more course of
+    version 2."""
     model: str = ""
     """For loop: the scene of the policy, or go1."""
     observation: str = ""
     """For loop: the YAML file that describes its observation, or go1."""
     gait: str = "trot"
-    """For loop: how our own controller walks."""
+    """For loop and realism: how our own controller walks."""
     terrain: str = "rubber"
-    """For loop: what is walked on."""
+    """For loop and realism: what is walked on in simulation."""
     # Not `float | None`: for that tyro imports a type checker, which doubles the time of a help.
     friction: Optional[float] = None  # noqa: UP045
     """For loop: sliding friction of the ground; the terrain's own by default."""
@@ -81,11 +92,19 @@ class BenchOptions(Common):
     seconds: float = 30.0
     """For loop: length of a walk."""
     seed: int = 71001
-    """For loop: every random number comes from here."""
+    """For loop and realism: every random number comes from here."""
 
 
 def run(options: BenchOptions) -> Outcome:
     """Run the study and say how it goes on the way."""
+    if options.logs and options.what != "realism":
+        raise GaitError(f"{options.what} takes no logs: leave {options.logs[0]} out, or type gait bench realism LOG")
+    if options.what not in ("faults", "realism") and (
+        given := next((one for one in asked(options) if one != "robot"), "")
+    ):
+        raise GaitError(f"--{given.replace('_', '-')} is for the logs of `gait bench faults`: leave it out")
+    if options.what == "realism":
+        return _realism(options)
     if options.what == "tables":
         return _tables(options)
     if options.what == "latency":
@@ -109,17 +128,20 @@ def _tables(options: BenchOptions) -> Outcome:
         from gait.methods import METHODS
 
         methods = options.methods or tuple(METHODS)
-        bench = run_bench(options.quick, methods, options.test_set, options.workers, progress)
+        chosen = options.test_set, options.workers, progress, options.twin, options.policy
+        bench = run_bench(options.quick, methods, *chosen)
         out = out_folder(options.out, "bench")
         progress("timing", 1.0)
         latency = [] if options.quick else latency_report(methods, seconds=0.3)
         progress("drawing", 1.0)
-        command = f"gait bench tables{' --quick' if options.quick else ''}"
+        command = f"gait bench tables --twin {options.twin}{' --quick' if options.quick else ''}"
         settings = {"command": command, "commit": commit(), "methods": " ".join(methods)}
         write_bench(bench, out, settings, latency)
     shown = [table for table in bench.tables if table.name in ("walks", "table1", "table2", "table3", "table4")]
-    path = out / "report.html"
-    return Outcome(bench.rows(), wrote=path, next="gait bench latency", tables=shown, notes=verdict(bench))
+    path, notes = out / "report.html", verdict(bench)
+    if options.twin == 2 and not options.policy:
+        notes.append("the course of the Go1's policy is left out: name its ONNX file with --policy")
+    return Outcome(bench.rows(), wrote=path, next="gait bench latency", tables=shown, notes=notes)
 
 
 def _loop(options: BenchOptions) -> Outcome:
@@ -164,9 +186,31 @@ def _faults(options: BenchOptions) -> Outcome:
     with share_bar(options.interactive) as progress:
         from gait.bench.faults.fault_report import fault_report
 
-        folder = options.test_set.parent / "faults"
+        folder = Path("runs/bench/faults")
         report = fault_report(
-            options.log, options.methods, options.only, folder, options.workers, options.hours, progress
+            options.log, options.methods, options.only, folder, options.workers, options.hours, progress, options
         )
     more = "gait bench faults --methods gait-legs" if len(report.methods) > 1 else "gait bench faults --log walks"
     return Outcome(report.rows(), text=report.text(), next=more)
+
+
+def _realism(options: BenchOptions) -> Outcome:
+    if not options.logs:
+        raise GaitError("name a log with ground truth: gait bench realism LOG")
+    from gait.sim.plan import CollectConfig
+
+    with share_bar(options.interactive) as progress:
+        # Before anything is measured: the simulator is there, and knows gait and terrain.
+        CollectConfig(gait=options.gait, terrain=options.terrain, seed=options.seed)
+        from gait.bench.realism.realism_report import measured_files, realism_study, write_realism
+
+        logs = measured_files(options.logs, options.robot or "", progress)
+        study = realism_study(logs, options.gait, options.terrain, 2 if options.quick else 8, options.seed, progress)
+        out = out_folder(options.out, "bench")
+        progress("drawing", 1.0)
+        command = shlex.join(["gait", "bench", "realism", *map(str, options.logs)])
+        settings = {"command": command, "gait": options.gait, "terrain": options.terrain, "seed": str(options.seed)}
+        path = write_realism(study, out, settings)
+    more = f"gait eval {quote(options.logs[0])} --methods all"
+    notes = [line for note in study.notes() for line in textwrap.wrap(note, 79)]
+    return Outcome(study.rows(), wrote=path, next=more, tables=[study.table()], notes=notes)

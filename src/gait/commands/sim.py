@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
+from gait.cluster.ray_option import RayAddress, node_note, node_rows, processors
 from gait.commands import Common, Outcome, count_bar, quote, starting
 from gait.errors import GaitError
 from gait.rows import Row
@@ -28,7 +29,10 @@ class SimOptions(Common, CollectConfig):
     out: Optional[Path] = None  # noqa: UP045
     """Folder of the collection; runs/sim/GAIT-TERRAIN-SENSORS-SEED by default."""
     workers: int = 1
-    """Processes that share the work."""
+    """Processes that share the work; with --ray, those of a cluster that is started here, by default one a core."""
+    ray: RayAddress = None
+    """Simulate on a Ray cluster: the one at this address, or the one of this machine, which is started if there is
+    none. --out may then be object storage, such as s3://bucket/folder; see docs/cluster.md."""
     render: Optional[Path] = None  # noqa: UP045
     """Draw the first episode to this .gif, or as a strip of frames to this .png; records nothing unless --out is
     given too."""
@@ -52,6 +56,10 @@ class SimOptions(Common, CollectConfig):
 
 def run(options: SimOptions) -> Outcome:
     """Draw, collect, or both."""
+    from gait.io.storage import is_remote, joined, location
+
+    if options.ray is None and options.out is not None and is_remote(options.out):
+        raise GaitError(f"{location(options.out)} is object storage, which takes a cluster: add --ray")
     config = CollectConfig(**{field.name: getattr(options, field.name) for field in fields(CollectConfig)})
     rows: list[Row] = []
     if options.render is not None:
@@ -62,11 +70,13 @@ def run(options: SimOptions) -> Outcome:
             return Outcome(rows, _title(config), wrote=options.render, next=f"gait sim {words}", notes=_notes(config))
     out = options.out or Path("runs/sim") / f"{_name(config)}-{config.terrain}-{config.sensors}-{config.seed}"
     rows += _collect(config, out, options)
-    first = quote(out / "episode_00000.npz")
-    return Outcome(rows, title=_title(config), wrote=out, next=f"gait info {first}", notes=_notes(config))
+    first = quote(joined(out, "episode_00000.npz"))
+    place = location(out)
+    return Outcome(rows, title=_title(config), wrote=place, next=f"gait info {first}", notes=_notes(config))
 
 
 def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]:
+    from gait.io.storage import location
     from gait.sim.collect import collect
 
     last: CollectionProgress | None = None
@@ -75,21 +85,35 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
         nonlocal last
         last = now
         note = f"{now.realtime_factor:.1f} x real time, {now.falls} falls" if now.simulated else ""
+        if len(now.nodes) > 1:
+            note += f" ({node_note(_speeds(now))})"
         update(now.finished, now.total, note)
 
     try:
         with count_bar(options.interactive, "episodes") as update:
-            end = collect(config, out, options.workers, remember)
+            if options.ray is None:
+                end = collect(config, out, options.workers, remember)
+            else:
+                from gait.cluster.collection import collect_on_cluster
+
+                count = processors(options.workers)
+                end = collect_on_cluster(config, location(out), options.ray, count, remember)
     except KeyboardInterrupt:
         # The process is about to end: an impatient second Ctrl-C has nothing left to stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if last is not None:
-            safe = f"{last.finished} of {last.total} episodes are safe in {out}"
+            safe = f"{last.finished} of {last.total} episodes are safe in {location(out)}"
             print(f"gait: stopped: {safe}, and the same command goes on from there", file=sys.stderr)
         raise
     rows = [Row("episodes", end.finished, "-"), Row("resumed", end.resumed, "-")]
     rows += [Row("recorded", end.recorded, "s"), Row("falls", end.falls, "-")]
-    return [*rows, Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else rows
+    rows += [Row("realtime_factor", end.realtime_factor, "-")] if end.simulated else []
+    return rows + node_rows(_speeds(end), "realtime_factor", "-")
+
+
+def _speeds(now: CollectionProgress) -> dict[str, float]:
+    """How many seconds each node simulates in one second."""
+    return {name: seconds / now.elapsed for name, seconds in now.nodes.items()}
 
 
 def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
@@ -113,7 +137,7 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
             robot = described_robot(episode)
             estimator = Estimator.load(robot, options.estimate)
             raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
-            velocities = Velocities.of(sense(raw, robot, sensors_of(config.sensors), noise), estimator)
+            velocities = Velocities.of(sense(raw, robot, sensors_of(config.sensors, seed=seed), noise), estimator)
     total = round(config.seconds * look.fps)
     with count_bar(options.interactive, "frames") as update:
         for image in frames(Simulation(episode, seed, episode_feedback(config, episode, seed)), look, velocities):

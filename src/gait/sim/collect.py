@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from gait.sim.settings import (
     PUSHES,
     SCENE,
     SCHEDULES,
+    VARIED,
     Command,
     CommandRanges,
     EpisodeConfig,
@@ -40,6 +41,7 @@ from gait.sim.settings import (
     own_friction,
     random_pushes,
     randomise,
+    vary_contact,
 )  # fmt: skip
 from gait.sim.store import ROBOT_DIGEST, Store, sha256, write_robot
 from gait.sim.variety import description, description_text, draw_variant, varied
@@ -69,6 +71,8 @@ class CollectionProgress:
     """Seconds simulated in this call, with the attempts that fell."""
     elapsed: float = 0.0
     """Seconds that took."""
+    nodes: Mapping[str, float] = field(default_factory=dict)
+    """On a cluster: seconds simulated in this call by node."""
 
     @property
     def realtime_factor(self) -> float:
@@ -89,7 +93,7 @@ def draw_episode(config: CollectConfig, number: int, attempt: int = 0) -> Drawn:
     They depend on the collection's seed, the episode's number and the attempt only, never on the episodes before.
     """
     root = np.random.SeedSequence(config.seed, spawn_key=(number, attempt))
-    settings, physics, noise, body, shoves = root.spawn(5)
+    settings, physics, noise, body, shoves, ground = root.spawn(6)
     rng = np.random.default_rng(settings)
     gait, later = TRANSITIONS.get(subject := _subject(config, number), (subject, ""))
     variant = None
@@ -102,7 +106,9 @@ def draw_episode(config: CollectConfig, number: int, attempt: int = 0) -> Drawn:
         base = replace(base, gait=POLICY, policy=config.files, control_rate=rig_of(config.files).rate)
     episode = base if config.nominal else randomise(rng, base)
     episode = replace(episode, control_rate=base.control_rate) if config.policy else episode
-    episode = replace(episode, commands=_commands(rng, episode, config.commands), **_chosen(config))
+    ranges = VARIED if config.varied else CommandRanges()
+    episode = replace(episode, commands=_commands(rng, episode, config.commands, ranges), **_chosen(config))
+    episode = vary_contact(np.random.default_rng(ground), episode) if config.varied else episode
     if config.pushes and config.nominal:
         pushes = random_pushes(np.random.default_rng(shoves), config.seconds, *PUSHES)
         episode = replace(episode, pushes=pushes)
@@ -110,8 +116,9 @@ def draw_episode(config: CollectConfig, number: int, attempt: int = 0) -> Drawn:
         quicker = find_gait(gait).period / find_gait(later).period
         episode = replace(episode, commands=change_gait(episode.commands, config.seconds / 2.0, later, quicker))
     # What is asked for by name wins over the body of the twin.
-    episode = _fitted(replace(body_of(config.sensors, episode), **_chosen(config)))
-    return episode, int(physics.generate_state(1)[0]), np.random.default_rng(noise)
+    seed = int(physics.generate_state(1)[0])
+    episode = _fitted(replace(body_of(config.sensors, episode, seed=seed), **_chosen(config)))
+    return episode, seed, np.random.default_rng(noise)
 
 
 def _chosen(config: CollectConfig) -> dict[str, Any]:
@@ -140,7 +147,9 @@ def _subject(config: CollectConfig, number: int) -> str:
     return AIRBORNE if np.floor((count + 1) * share + 1e-9) > np.floor(count * share + 1e-9) else config.gait
 
 
-def _commands(rng: np.random.Generator, episode: EpisodeConfig, kind: str) -> tuple[Command, ...]:
+def _commands(
+    rng: np.random.Generator, episode: EpisodeConfig, kind: str, ranges: CommandRanges
+) -> tuple[Command, ...]:
     """A route that fits the terrain: round the circle, up the slope, to and fro over debris, anywhere elsewhere."""
     if episode.gait in OTHERS:
         return episode.commands
@@ -154,7 +163,7 @@ def _commands(rng: np.random.Generator, episode: EpisodeConfig, kind: str) -> tu
         return tuple(Command(start=float(start), vx=speed * (-1.0) ** i) for i, start in enumerate(turns))
     if episode.policy is not None:
         return SCHEDULES[kind](rng, episode.seconds, "trot", rig_of(episode.policy).ranges)
-    schedule = SCHEDULES[kind](rng, episode.seconds, episode.gait, CommandRanges())
+    schedule = SCHEDULES[kind](rng, episode.seconds, episode.gait, ranges)
     return fit_commands(schedule, described_robot(episode))
 
 
@@ -166,7 +175,7 @@ def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -
     from gait.estimator import Estimator
 
     estimator = Estimator.load(described_robot(episode), config.feedback)
-    return SensedFeedback(estimator, sensors_of(config.sensors), np.random.default_rng(seed))
+    return SensedFeedback(estimator, sensors_of(config.sensors, seed=seed), np.random.default_rng(seed))
 
 
 def warm_up() -> None:
@@ -208,7 +217,7 @@ def simulate_episode(config: CollectConfig, number: int) -> Recorded:
             walked = f"{walked} {Path(config.policy).name}" if config.policy else walked
             robot = episode_robot(episode)
             source = f"gait sim: {walked} on {episode.terrain}, {config.sensors} sensors, {where}"
-            log = sense(raw, robot, sensors_for(config.sensors, robot), noise, source)
+            log = sense(raw, robot, sensors_for(config.sensors, robot, seed), noise, source)
             return Recorded(raw, log, attempt, simulated, where)
     raise GaitError(
         f"episode {number} fell in {MAX_ATTEMPTS} attempts ({config.gait} on {config.terrain}):"
@@ -227,7 +236,7 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
     if episode.variant is not None:
         # Before the Log, which nobody could use without its robot.
         tree = varied(description(config.robot), episode.variant)
-        comment = f"The robot of {path.name}, drawn at random: {done.where}, from {config.robot}."
+        comment = f"The robot of {path.name}, drawn at random: {done.where}, from {Path(config.robot).name}."
         own = {"robot": episode.variant.name, **write_robot(path, description_text(tree, comment))}
     done.log.save(path)
     steps = np.linalg.norm(np.diff(raw.pos_w[:, :2], axis=0), axis=1)
@@ -268,17 +277,17 @@ def collect(
     """
     if workers < 1:
         raise GaitError(f"workers must be 1 or more, got {workers}")
-    digests = _digests(config)
+    settings = collection_settings(config)
     with os_errors(f"cannot use {out} for a collection"):
         Path(out).mkdir(parents=True, exist_ok=True)
     with folder_lock(Path(out)):
-        return _collect(config, Path(out), digests, workers, on_progress)
+        return _collect(config, Path(out), settings, workers, on_progress)
 
 
 def _collect(
-    config: CollectConfig, out: Path, digests: dict[str, str], workers: int, on_progress: OnProgress | None
+    config: CollectConfig, out: Path, settings: dict[str, Any], workers: int, on_progress: OnProgress | None
 ) -> CollectionProgress:
-    store = Store(out, {"version": __version__, **config.as_dict(), **digests})
+    store = Store(out, settings)
     resumed = sum(number < config.episodes for number in store.rows)
     started, simulated = time.perf_counter(), 0.0
 
@@ -315,14 +324,15 @@ def _collect(
     return report()
 
 
-def _digests(config: CollectConfig) -> dict[str, str]:
-    """What tells robots and policies of one name apart."""
+def collection_settings(config: CollectConfig) -> dict[str, Any]:
+    """What the folder of a collection says about it, with what tells robots and policies of one name apart."""
+    settings = {"version": __version__, **config.as_dict()}
     if config.policy:
-        return rig_of(config.files).digests()
+        return settings | rig_of(config.files).digests()
     # A robot that cannot walk must be known before anything is written.
     leg_corners(Robot.load(config.robot))
     # Without comments and layout; the order of the legs counts, so keys stay as they are.
-    return {ROBOT_DIGEST: sha256(json.dumps(description(config.robot), default=str).encode())}
+    return settings | {ROBOT_DIGEST: sha256(json.dumps(description(config.robot), default=str).encode())}
 
 
 def _work(jobs: Sequence[Job], workers: int, take: Callable[[dict[str, Any], float], None]) -> None:

@@ -253,7 +253,7 @@ def _plant(config: EpisodeConfig, rng: np.random.Generator) -> Plant:
 
 def episode_body(config: EpisodeConfig) -> Robot:
     """The robot of an episode as it truly is."""
-    return scaled_robot(described_robot(config), np.array(config.link_scale or np.ones((4, 3))))
+    return scaled_robot(described_robot(config), np.array(config.link_scale or np.ones((4, 3))), config.foot_scale)
 
 
 def episode_robot(config: EpisodeConfig) -> Robot | BareRobot:

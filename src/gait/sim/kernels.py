@@ -99,7 +99,8 @@ class Legs(NamedTuple):
     """Base to hip, hip to thigh, thigh to calf, calf to foot centre (L, 4, 3)."""
     signs: Array
     """+1 or -1, the direction of each joint about its axis (L, 3)."""
-    knee_sign: float
+    knee_signs: Array
+    """Sign of each calf angle: which way the knees bend (L,)."""
     inertial: Array
     """Mass, centre of mass and inertia of each link, as in `Robot.leg_inertial` (L, 3, 10)."""
     armature: Array
@@ -108,7 +109,7 @@ class Legs(NamedTuple):
     @staticmethod
     def of(robot: Robot) -> Legs:
         """The legs of a robot."""
-        return Legs(robot.offsets, robot.signs, robot.knee_sign, robot.leg_inertial, robot.armature.reshape(-1, 3))
+        return Legs(robot.offsets, robot.signs, robot.knee_signs, robot.leg_inertial, robot.armature.reshape(-1, 3))
 
 
 _forward = compiled_copy(kinematics.leg_forward)
@@ -134,7 +135,7 @@ def foot_velocity(jac: Array, dq: Array, gyro: Array, foot: Array) -> Array:
 @compiled
 def leg_ik(legs: Legs, leg: int, foot: Array, q: Array) -> None:
     """Joint angles (3,) that put a foot at `foot` (3,) in the base frame, or as near as it reaches, written to `q`."""
-    q[0], q[1], q[2], _ = _inverse(legs.offsets[leg], legs.signs[leg], legs.knee_sign, foot)
+    q[0], q[1], q[2], _ = _inverse(legs.offsets[leg], legs.signs[leg], legs.knee_signs[leg], foot)
 
 
 @compiled

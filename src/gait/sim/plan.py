@@ -29,9 +29,12 @@ class CollectConfig:
     """Name of a robot, or the path of its YAML file."""
     random_robots: bool = False
     """Walk another robot in every episode: lengths, masses and feet drawn at random around those of `robot`."""
+    varied: bool = False
+    """Walk as other controllers and robots may: feet and ground that give way by up to 15 mm, steps of other heights
+    and frequencies."""
     sensors: str = "training"
-    """Which robot: `exact` sensors, `training` (noise on the IMU only), or `twin`, the benchmark robot in body and
-    sensors."""
+    """Which robot: `exact` sensors, `training` (noise on the IMU only), or a benchmark robot in body and sensors:
+    `twin`, version 1, or `twin2`, another robot in every episode."""
     feedback: str = "truth"
     """Where the controller's velocity and orientation come from: truth, or a method or model file that
     `gait.Estimator.load` takes."""
@@ -124,6 +127,6 @@ class CollectConfig:
 
 _FILES = ("policy", "model", "observation")
 _LATER = (
-    "airborne_share", "random_robots", "policy", "model", "observation", "rigid", "commands", "friction", "payload",
-    "motor_strength", "pushes",
+    "airborne_share", "random_robots", "varied", "policy", "model", "observation", "rigid", "commands", "friction",
+    "payload", "motor_strength", "pushes",
 )  # fmt: skip

@@ -207,8 +207,9 @@ class Rising(RandomTargets):
             bend = rng.uniform(0.0, 0.3)
             q = np.empty((robot.num_legs, 3))
             q[:, 0] = robot.signs[:, 0] * side * spread
-            q[:, 1] = -robot.signs[:, 1] * robot.knee_sign * thigh
-            q[:, 2] = (robot.q_lower if robot.knee_sign < 0.0 else robot.q_upper)[2::3] - robot.knee_sign * bend
+            knee = robot.knee_signs
+            q[:, 1] = -robot.signs[:, 1] * knee * thigh
+            q[:, 2] = np.where(knee < 0.0, robot.q_lower[2::3], robot.q_upper[2::3]) - knee * bend
             pose = np.clip(q.ravel(), robot.q_lower, robot.q_upper)
             height = float((forward(robot, pose)[0][:, 2] - robot.foot_radius).min())
             if height > highest:

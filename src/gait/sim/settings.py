@@ -88,6 +88,15 @@ class CommandRanges:
     """Share of commands that ask for no velocity at all: stepping on the spot."""
 
 
+VARIED = CommandRanges(
+    height=(-0.05, 0.03), step_height=(0.03, 0.13), frequency_scale=(0.7, 1.4), hold=(0.7, 4.0), yaw_rate=(-1.2, 1.2)
+)
+"""Commands of varied walks: steps of other controllers than ours."""
+SINKS = 0.3, (0.001, 0.015)
+"""Of varied walks: share on nearly rigid ground, and how far feet give way elsewhere, m, evenly in the logarithm.
+The authors of the A1 log in docs/realism.md saw its calf change its effective length by up to 4 cm within a stance."""
+
+
 def check_schedule(commands: Sequence[Command]) -> None:
     """Raise a GaitError unless the schedule starts at or before 0 s and its start times increase."""
     starts = [command.start for command in commands]
@@ -212,6 +221,8 @@ class EpisodeConfig:
     """Share of the speed a foot keeps when it bounces off the ground, 0.1 at least."""
     contact_stiffness: float = 1.0
     """Stiffness of the ground contact relative to the usual."""
+    sink: float = 0.0
+    """How far foot and ground give way in the stance of a trot, m; 0 is the nearly rigid contact above."""
     payload_mass: float = 0.0
     """Kilograms added to the base."""
     payload_position: tuple[float, float, float] = (0.0, 0.0, 0.08)
@@ -228,6 +239,8 @@ class EpisodeConfig:
     """Viscous friction of the joints relative to the published one."""
     link_scale: tuple[tuple[float, float, float], ...] | None = None
     """True lengths of the hip, thigh and calf links of each leg relative to the controller's model."""
+    foot_scale: float = 1.0
+    """True radius of the feet relative to the described one."""
     kp: float = 40.0
     """Position gain of the joint PD, in N m/rad."""
     kd: float = 1.0
@@ -294,6 +307,13 @@ def randomise(
         commands=base.commands if still or base.policy else random_schedule(rng, base.seconds, base.gait, commands),
         pushes=random_pushes(rng, base.seconds, *PUSHES) if pushed else (),
     )
+
+
+def vary_contact(rng: np.random.Generator, config: EpisodeConfig) -> EpisodeConfig:
+    """The episode with feet and ground that give way as soft rubber, mats and turf do."""
+    rigid, sinks = SINKS
+    sink = 0.0 if rng.random() < rigid else float(np.exp(rng.uniform(*np.log(sinks))))
+    return replace(config, sink=sink, restitution=rng.uniform(0.1, 0.5))
 
 
 def fit_commands(commands: Sequence[Command], robot: Robot) -> tuple[Command, ...]:

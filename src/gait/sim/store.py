@@ -22,6 +22,7 @@ from gait.documents import load_json
 from gait.errors import GaitError, os_errors, reason
 from gait.io import open_log
 from gait.io.atomic import atomic_path, sweep_files
+from gait.io.storage import Storage, joined
 from gait.log.log import Log
 from gait.robot import Robot, robot_names
 
@@ -53,17 +54,17 @@ class Store:
         wanted = {"format": FORMAT, **settings}
         with os_errors(f"cannot use {folder} for a collection"):
             folder.mkdir(parents=True, exist_ok=True)
-            present = _read_settings(folder)
+            present = read_settings(folder)
             self.sweep()
         if present is not None:
-            _compare(folder, present, wanted)
+            compare_settings(folder, present, wanted)
         elif (folder / INDEX).exists():
             raise GaitError(f"{folder} has an {INDEX} but no {SETTINGS}: choose another folder")
         listed = read_index(folder, missing_ok=True)
-        self.rows = {int(row["episode"]): row for row in listed if _is_whole(folder, row)}
+        self.rows = {int(row["episode"]): row for row in listed if is_whole(Storage(folder), row)}
         """The finished episodes by number."""
         if len(self.rows) < len(listed):
-            # Whoever reads the index meanwhile must not be sent to a file that is lost or damaged.
+            # A reader of the index must not be sent meanwhile to a file that is lost or damaged.
             self._write(self.rows)
         if present != wanted:
             _write_text(folder / SETTINGS, json.dumps(wanted, indent=2) + "\n")
@@ -79,12 +80,17 @@ class Store:
         self.rows = rows
 
     def _write(self, rows: Mapping[int, Mapping[str, Any]]) -> None:
-        # In order of the episodes, so that it does not tell how the work was shared.
-        _write_text(self.folder / INDEX, "".join(json.dumps(rows[number]) + "\n" for number in sorted(rows)))
+        _write_text(self.folder / INDEX, index_text(rows))
 
     def sweep(self) -> None:
         """Remove what a process that was stopped was in the middle of writing."""
         sweep_files(self.folder)
+
+
+def index_text(rows: Mapping[int, Mapping[str, Any]]) -> str:
+    """The index of episodes by number."""
+    # In order of the episodes, so that it does not tell how the work was shared.
+    return "".join(json.dumps(rows[number]) + "\n" for number in sorted(rows))
 
 
 def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, Any]]:
@@ -94,9 +100,9 @@ def read_index(folder: str | Path, missing_ok: bool = False) -> list[dict[str, A
         folder: of the collection.
         missing_ok: return nothing, rather than raise, where there is no index.
     """
-    path, rows = Path(folder) / INDEX, dict[int, dict[str, Any]]()
+    path, rows = joined(folder, INDEX), dict[int, dict[str, Any]]()
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = Storage(folder).read(INDEX).decode().splitlines()
     except FileNotFoundError:
         if missing_ok:
             return []
@@ -129,42 +135,45 @@ def robot_of_episode(path: str | Path, log: Log | None = None) -> Robot:
     move or copy both. The robot of any other episode is the one that its Log names, or else that of its collection.
     """
     path = Path(path)
-    name, beside = (open_log(path) if log is None else log).robot, path.with_suffix(".yaml")
+    log = open_log(path) if log is None else log
+    name, beside = log.robot, path.with_suffix(".yaml")
     if beside.exists():
         robot = Robot.load(beside)
         if robot.name != name:
             raise GaitError(f"{beside} describes {robot.name}, but {path} is of {name}: put the two in place again")
         return robot
-    if name in robot_names():
-        return Robot.load(name)
-    settings = _read_settings(path.parent) or {}
+    if log.description or name in robot_names():
+        return log.load_robot()
+    settings = read_settings(path.parent) or {}
     if settings and not settings.get("random_robots") and Path(str(settings.get("robot"))).is_file():
         return Robot.load(str(settings["robot"]))
     raise GaitError(f"{path} is of the robot {name}, which gait does not know: put its description at {beside}")
 
 
-def _is_whole(folder: Path, row: Mapping[str, Any]) -> bool:
+def is_whole(folder: Storage, row: Mapping[str, Any]) -> bool:
     """Whether an episode's files are there and as they were written."""
     try:
-        found = {digest: sha256((folder / row[name]).read_bytes()) for name, digest in DIGESTS if name in row}
+        found = {digest: sha256(folder.read(row[name])) for name, digest in DIGESTS if name in row}
     except OSError:
         return False
     return all(row.get(digest, value) == value for digest, value in found.items())
 
 
-def _read_settings(folder: Path) -> dict[str, Any] | None:
-    path = folder / SETTINGS
-    if not path.exists():
-        return None
+def read_settings(folder: str | Path) -> dict[str, Any] | None:
+    """The settings of a collection; None where there are none."""
     tree = None
-    with contextlib.suppress(ValueError):
-        tree = load_json(path.read_text(encoding="utf-8"))
+    try:
+        with contextlib.suppress(ValueError):
+            tree = load_json(Storage(folder).read(SETTINGS).decode())
+    except FileNotFoundError:
+        return None
     if not isinstance(tree, dict):
-        raise GaitError(f"{path} is damaged: choose another folder")
+        raise GaitError(f"{joined(folder, SETTINGS)} is damaged: choose another folder")
     return tree
 
 
-def _compare(folder: Path, present: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def compare_settings(folder: str | Path, present: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Refuse settings other than those a folder was made with, but for more episodes."""
     # Through JSON, so that a tuple equals the list it became.
     wanted = json.loads(json.dumps(wanted))
     for key in (*wanted, *present):

@@ -58,12 +58,18 @@ _PLANE, _BOX, _ELLIPSOID = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_BO
 _SPIN = (0.004, 0.0002)
 SOLIMP = (0.95, 0.99, 0.001, 0.5, 2.0)
 """Impedance from 0.95 at first touch to 0.99 at 1 mm: nearly rigid at once, so that feet hardly sink."""
+_SOFT = 0.9
+"""Impedance of a contact that gives way: low enough that the load, not the solver, decides how far."""
+_SINK_LOAD = 10.5
+"""Weight on a foot over that of the mass which the solver assigns to its contact, in the stance of a trot."""
 
 
 def ground_geom(parent: Any, config: EpisodeConfig, spin: Any = _SPIN, condim: int = 4, **geom: Any) -> Any:
     """Add a geom that feet walk on; its contact parameters win over those of the robot."""
-    solref = contact_solref(config.restitution, config.contact_stiffness)
-    contact = {"solref": list(solref), "solimp": list(SOLIMP), "condim": condim, "priority": 1}
+    solref, solimp = contact_solref(config.restitution, config.contact_stiffness), SOLIMP
+    if config.sink > 0.0:
+        solref, solimp = soft_solref(config.restitution, config.sink), (_SOFT, _SOFT, *SOLIMP[2:])
+    contact = {"solref": list(solref), "solimp": list(solimp), "condim": condim, "priority": 1}
     return parent.add_geom(friction=[config.friction, *spin], contype=1, conaffinity=1, **contact, **geom)
 
 
@@ -150,20 +156,18 @@ def find_terrain(name: str) -> Terrain:
     return TERRAINS[name]
 
 
-def scaled_robot(robot: Robot, link_scale: Array) -> Robot:
-    """The same robot with links of other lengths: `link_scale` (L, 3) multiplies hip, thigh and calf offsets."""
-    offsets = robot.offsets.copy()
-    offsets[:, 1:] *= np.asarray(link_scale, dtype=np.float64)[:, :, None]
-    return replace(robot, offsets=offsets)
+def scaled_robot(robot: Robot, link_scale: Array, foot_scale: float = 1.0) -> Robot:
+    """The same robot with other links and feet: `link_scale` (L, 3) multiplies hip, thigh and calf offsets."""
+    return robot.with_links(list(np.asarray(link_scale, dtype=np.float64)[:, :, None]), foot_scale)
 
 
 @lru_cache
-def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
-    """MuJoCo's contact time constant and damping ratio for a bounce and a stiffness.
+def damping_ratio(restitution: float) -> float:
+    """The damping ratio of a contact that returns a share of the impact speed.
 
     A ground that pushes like a spring and damper but never pulls returns e = exp(-2 z acos(z) / sqrt(1 - z^2))
     of the impact speed at damping ratio z. Inverting that gives z; at z = 1.2 and e = 0.1 it ends, because a stronger
-    damper would only make impacts harder. The stiffness goes with the inverse square of time constant times ratio.
+    damper would only make impacts harder.
     """
     low, high = 0.02, 1.2
     for _ in range(40):
@@ -171,8 +175,22 @@ def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
         root = np.sqrt(abs(1.0 - middle * middle))
         angle = np.arccos(middle) if middle < 1.0 else np.arccosh(middle)
         low, high = (middle, high) if np.exp(-2.0 * middle * angle / root) > restitution else (low, middle)
-    ratio = round(0.5 * (low + high), 6)
+    return round(0.5 * (low + high), 6)
+
+
+def contact_solref(restitution: float, stiffness: float) -> tuple[float, float]:
+    """MuJoCo's contact time constant and damping ratio: stiffness goes with the inverse square of their product."""
+    ratio = damping_ratio(restitution)
     return CONTACT_TIME / (ratio * float(np.sqrt(stiffness))), ratio
+
+
+def soft_solref(restitution: float, sink: float) -> tuple[float, float]:
+    """The same for a contact that gives way by `sink` metres in the stance of a trot.
+
+    A contact of impedance d and natural frequency w carries d / (1 - d) (w^2 sink) of the mass behind it.
+    """
+    ratio, frequency = damping_ratio(restitution), np.sqrt(_SINK_LOAD * 9.81 * (1.0 - _SOFT) / (_SOFT * sink))
+    return 1.0 / (_SOFT * ratio * float(frequency)), ratio
 
 
 def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:

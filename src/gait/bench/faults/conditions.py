@@ -91,7 +91,7 @@ def on_cart(speed: float) -> Inject:
     """A robot that stands on a cart, which rolls along x, as fast as this after a second, and stops."""
 
     def inject(feed: Feed, rows: slice, rng: np.random.Generator) -> Feed:
-        robot = Robot.load(feed.log.robot)
+        robot = feed.log.load_robot()
         share, slope = _bump(feed.time, feed.time[rows.start], feed.time[rows.stop - 1], 1.0)
         accel_w = np.zeros((len(feed), 3))
         accel_w[:, 0] = speed * slope
@@ -111,7 +111,7 @@ def _in_imu(robot: Robot, quat_wb: Array, vector_w: Array) -> Array:
 
 def swing_legs(feed: Feed, rows: slice, rng: np.random.Generator) -> Feed:
     """A robot that rests on its belly while its legs swing without load."""
-    robot = Robot.load(feed.log.robot)
+    robot = feed.log.load_robot()
     share, slope = _bump(feed.time, feed.time[rows.start], feed.time[rows.stop - 1], 0.5)
     size = np.tile([0.15, 0.4, 0.4], robot.num_legs)
     rate = 2.0 * np.pi * 1.5
@@ -136,7 +136,7 @@ def start_tilted(roll: float, pitch: float) -> Inject:
     turn = lie.quat_from_rotation(R)
 
     def inject(feed: Feed, rows: slice, rng: np.random.Generator) -> Feed:
-        robot, quat = Robot.load(feed.log.robot), feed.truth["quat_wb_wxyz"]
+        robot, quat = feed.log.load_robot(), feed.truth["quat_wb_wxyz"]
         tilted = quaternions.multiply(np.broadcast_to(turn, quat.shape), quat)
         up = np.broadcast_to([0.0, 0.0, GRAVITY], (len(feed), 3))
         feed.values["accel"] += _in_imu(robot, tilted, up) - _in_imu(robot, quat, up)

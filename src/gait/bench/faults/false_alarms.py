@@ -161,7 +161,7 @@ def _around(mask: BoolArray, reach: int) -> BoolArray:
 def count_walk(walk: Walk, method: str) -> Alarms:
     """One method on one walk."""
     name = known_method(method)
-    track = follow(Estimator.load(walk.log.robot, method), Feed.of(walk.log))
+    track = follow(Estimator.load(walk.log.load_robot(), method), Feed.of(walk.log))
     count, lasted = count_alarms(track, walk.log)
     return Alarms(walk.course.removeprefix("clean-"), name, walk.log.duration, count, lasted)
 

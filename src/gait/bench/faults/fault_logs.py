@@ -8,6 +8,7 @@ from pathlib import Path
 from gait.bench.courses import GAITS, Course, Progress, make_test_set
 from gait.io import open_log
 from gait.log import Log
+from gait.read_options import ReadOptions
 from gait.samples import SAMPLE
 
 WALKS: tuple[Course, ...] = tuple(
@@ -22,7 +23,11 @@ def is_file(name: str) -> bool:
 
 
 def logs_of(
-    names: Sequence[str], folder: Path, workers: int = 1, progress: Progress = lambda what, share: None
+    names: Sequence[str],
+    folder: Path,
+    workers: int = 1,
+    progress: Progress = lambda what, share: None,
+    options: ReadOptions | None = None,
 ) -> dict[str, Log]:
     """Logs by name: `sample`, a gait, `walks` for all gaits, or the path of a log with ground truth.
 
@@ -31,6 +36,7 @@ def logs_of(
         folder: where simulated walks are kept.
         workers: processes that simulate.
         progress: told how far it is.
+        options: how to read files.
     """
     wanted = dict.fromkeys(one for name in names for one in (GAITS if name == "walks" else (name,)))
     courses = {course.gait: course for course in WALKS}
@@ -39,7 +45,7 @@ def logs_of(
         if name == "sample":
             found[name] = open_log(SAMPLE)
         elif is_file(name):
-            found[Path(name).stem] = open_log(name)
+            found[Path(name).stem] = open_log(name, options)
         else:
             found[name] = make_test_set([courses[name]], folder, workers, progress)[0][0].log
     return found

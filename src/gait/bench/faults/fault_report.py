@@ -14,6 +14,7 @@ from gait.bench.faults.fault_table import faults_text
 from gait.bench.faults.long_run import LongRun, run_long
 from gait.bench.faults.run_faults import FaultRow, run_faults
 from gait.methods import BUILT_IN, known_method
+from gait.read_options import ReadOptions
 from gait.rows import Row
 
 CLEAN, LONG = "clean", "long"
@@ -50,6 +51,7 @@ def fault_report(
     workers: int = 1,
     hours: float = 24.0,
     progress: Progress = lambda what, share: None,
+    options: ReadOptions | None = None,
 ) -> FaultReport:
     """Measure.
 
@@ -61,11 +63,12 @@ def fault_report(
         workers: processes that simulate.
         hours: of `long`.
         progress: told how far it is.
+        options: how to read logs that are files.
     """
     ids = [one for one in only if one not in (CLEAN, LONG)]
     known = tuple(known_method(method) for method in methods or BUILT_IN)
     faults: list[FaultRow] = []
-    logs = logs_of(log, folder, workers, progress) if ids or not only or LONG in only else {}
+    logs = logs_of(log, folder, workers, progress, options) if ids or not only or LONG in only else {}
     if ids or not only:
         # Someone who gives files asks for these alone.
         courses = None if all(map(is_file, log)) else folder

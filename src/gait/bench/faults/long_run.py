@@ -90,7 +90,7 @@ def run_long(
 
 def _long(log: Log, name: str, method: str, hours: float, progress: Progress) -> LongRun:
     log = log.replace(contact=None, foot_force=None)
-    streamed, whole = (Estimator.load(log.robot, method) for _ in range(2))
+    streamed, whole = (Estimator.load(log.load_robot(), method) for _ in range(2))
     period = float(log.t[-1] - log.t[0] + np.median(np.diff(log.t)))
     repetitions = max(2, round(hours * 3600.0 / period))
     rows, columns = rows_of(log, whole.robot), [_column(log, sensor) for sensor in SENSORS]

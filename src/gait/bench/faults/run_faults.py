@@ -122,7 +122,7 @@ class FaultBench:
 
     def _runner(self, name: str, log: Log, method: str) -> LogRunner:
         if (name, method) not in self._runners:
-            self._runners[name, method] = LogRunner(Estimator.load(log.robot, self._methods[method]), log)
+            self._runners[name, method] = LogRunner(Estimator.load(log.load_robot(), self._methods[method]), log)
         return self._runners[name, method]
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gait.robot.mjcf_reader import delete
 from gait.sim.physics import mujoco
-from gait.sim.policy.mjcf import delete
 from gait.sim.settings import SCENE, EpisodeConfig, own_friction
 from gait.sim.world import find_terrain, let_things_sleep
 

@@ -12,6 +12,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robot import Link
+from gait.robot.mjcf_reader import delete, parsed_spec, refused
 from gait.sim.physics import mujoco
 
 
@@ -29,11 +30,11 @@ class Scene:
         if not path.is_file():
             raise GaitError(f"there is no scene {path}: give the path of an MJCF file with --model")
         self.path = path
-        spec, self.dropped = self._parsed()
+        spec, self.dropped = parsed_spec(path, mujoco)
         try:
             self.nominal: Any = spec.compile()
         except ValueError as error:
-            raise self._refused(error) from None
+            raise refused(path, error) from None
         free = int(mujoco.mjtJoint.mjJNT_FREE)
         if self.nominal.njnt == 0 or self.nominal.jnt_type[0] != free:
             raise GaitError(f"{path} has no floating base: its first joint must be a free joint")
@@ -43,7 +44,7 @@ class Scene:
 
     def spec(self) -> Any:
         """A copy to change: without what is missing, and without sensors and keys, which name things that change."""
-        spec, _ = self._parsed()
+        spec, _ = parsed_spec(self.path, mujoco)
         for item in (*spec.sensors, *spec.keys):
             delete(spec, item)
         return spec
@@ -61,55 +62,6 @@ class Scene:
             included = re.findall(rb'<include[^>]*file="([^"]+)"', text)
             todo += [folder / name.decode() for name in included for folder in (path.parent, self.path.parent)]
         return contents.hexdigest()
-
-    def _refused(self, error: Exception) -> GaitError:
-        return GaitError(f"MuJoCo cannot load {self.path}: {' '.join(str(error).split())}")
-
-    def _parsed(self) -> tuple[Any, tuple[str, ...]]:
-        try:
-            spec = mujoco.MjSpec.from_file(str(self.path))
-        except (ValueError, OSError) as error:
-            raise self._refused(error) from None
-        missing = {mesh.name or Path(mesh.file).stem: mesh for mesh in spec.meshes if self._lacks(mesh.file, spec)}
-        names = {mesh.name for mesh in missing.values()} | set(missing)
-        for body in spec.bodies:
-            lost = [geom for geom in body.geoms if geom.meshname and geom.meshname in names]
-            if lost and not body.explicitinertial and body.id != 0 and _heavy(lost):
-                raise GaitError(
-                    f"{self.path}: the body {body.name} takes its mass from the mesh {lost[0].meshname}, whose file is"
-                    " missing: put the file there, or give the body an <inertial>"
-                )
-            for geom in lost:
-                delete(spec, geom)
-        for mesh in missing.values():
-            delete(spec, mesh)
-        pictures = {t.name: t for t in spec.textures if self._lacks(t.file, spec)}
-        for material in spec.materials:
-            if any(name in pictures for name in material.textures if name):
-                material.textures = [""] * len(material.textures)
-        for texture in pictures.values():
-            delete(spec, texture)
-        return spec, (*missing, *pictures)
-
-    def _lacks(self, name: str, spec: Any) -> bool:
-        if not name:
-            return False
-        here = self.path.parent
-        folders = (here, here / spec.meshdir, here / spec.texturedir)
-        return not any((folder / name).is_file() for folder in folders)
-
-
-def delete(spec: Any, item: Any) -> None:
-    """Take something out of a scene, in whichever way this MuJoCo does it."""
-    if hasattr(spec, "delete"):
-        spec.delete(item)
-    else:
-        item.delete()
-
-
-def _heavy(geoms: list[Any]) -> bool:
-    """Whether a body could get mass from these geoms."""
-    return any(geom.density > 0.0 or geom.mass > 0.0 for geom in geoms)
 
 
 def joint_names(model: Any) -> tuple[str, ...]:

@@ -10,10 +10,11 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robot import Robot
+from gait.robot.mjcf_reader import delete
 from gait.sim.physics import mujoco
 from gait.sim.plant import Plant
 from gait.sim.policy.ground import lay_ground
-from gait.sim.policy.mjcf import base_link, delete
+from gait.sim.policy.mjcf import base_link
 from gait.sim.policy.rig import Rig
 from gait.sim.settings import EpisodeConfig
 from gait.sim.world import TIMESTEP, contact_sensor, loaded_base, set_inertia
@@ -160,7 +161,10 @@ def _add_bones(spec: Any) -> None:
 
 
 def _stretch(rig: Rig, model: Any, config: EpisodeConfig) -> None:
-    """Legs of other lengths than described: `link_scale` multiplies the offsets along the legs of a known robot."""
+    """Legs of other lengths than described: `link_scale` multiplies the offsets along the legs of a known robot,
+    `foot_scale` the radius of its feet."""
+    for foot in rig.feet if config.foot_scale != 1.0 and isinstance(rig.robot, Robot) else ():
+        model.geom_size[model.geom(foot).id, 0] *= config.foot_scale
     if config.link_scale is None or not isinstance(rig.robot, Robot):
         return
     names = np.reshape(rig.robot.joint_names, (rig.robot.num_legs, 3))
