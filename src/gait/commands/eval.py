@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, report_file, share_bar
+from gait.cluster.ray_option import RayAddress, node_rows, processors
+from gait.commands import Common, Outcome, count_bar, quote, report_file, share_bar, wrapped
 from gait.errors import GaitError
+from gait.read_options import ReadOptions, given_words
+from gait.rows import Row
+
+if TYPE_CHECKING:
+    from gait.log import Log
 
 
 @dataclass(frozen=True)
-class EvalOptions(Common):
+class EvalOptions(Common, ReadOptions):
     """Compare a trajectory with the ground truth in a log, or run methods on logs with ground truth and compare those.
 
     `gait eval LOG TRAJECTORY` prints every metric of one estimate. `gait eval LOG... --methods all` runs the
     estimators, prints a table and writes a report with plots. docs/metrics.md defines each number.
     """
 
-    truth: Positional[Path]
+    log: Positional[Path]
     """A log with ground truth, or a trajectory to take as ground truth."""
     others: Positional[tuple[Path, ...]] = ()
     """The trajectory to judge (npz, csv, tum); with --methods, more logs."""
@@ -30,7 +37,8 @@ class EvalOptions(Common):
     """Methods to run on the logs, such as gait iekf; or all."""
     start: Literal["truth", "gravity"] = "truth"
     """With --methods: start from the true state, or at rest with roll and pitch from the accelerometer."""
-    out: Path | None = None
+    # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
+    out: Optional[Path] = None  # noqa: UP045
     """With --methods: folder of the report, or its name if it ends in .html; runs/eval/STAMP by default."""
     alignment: Literal["none", "first", "yaw", "se3"] = "yaw"
     """How the trajectory is aligned with ground truth before the absolute error is taken."""
@@ -38,12 +46,17 @@ class EvalOptions(Common):
     """Window of the relative error of the trajectory (s); left out where the run is shorter."""
     max_gap: float = 0.1
     """A longer pause in the ground truth (s) is an error."""
+    ray: RayAddress = None
+    """With --methods: a task for each log on a Ray cluster, the one at this address or of this machine; a log that
+    fails does not stop the others, and the same command with the same --out goes on; see docs/cluster.md."""
 
 
 def run(options: EvalOptions) -> Outcome:
     """Judge one trajectory, or methods."""
     if options.methods:
-        return _methods(options)
+        return _methods(options) if options.ray is None else _methods_on_cluster(options, options.ray)
+    if options.ray is not None:
+        raise GaitError("--ray is for estimators that run on logs: add --methods all, or leave it out")
     if options.start != "truth" or options.out is not None:
         raise GaitError("--start and --out are for estimators that run here: add --methods all, or leave them out")
     if len(options.others) == 0:
@@ -56,11 +69,13 @@ def run(options: EvalOptions) -> Outcome:
 
 
 def _trajectory(options: EvalOptions, path: Path) -> Outcome:
-    from gait.io import open_any, open_trajectory
+    from gait.io import read
+    from gait.io.checked import read_checked, warnings_of, wrong_rows
     from gait.log import Log
     from gait.metrics import summary
 
-    truth, estimate = open_any(options.truth), open_trajectory(path)
+    (reading, findings), judged = read_checked(options.log, options), read(path)
+    truth, estimate = reading.record, judged.trajectory
     contact = None
     if isinstance(truth, Log):
         truth.need("quat_wb_wxyz")
@@ -69,7 +84,9 @@ def _trajectory(options: EvalOptions, path: Path) -> Outcome:
     seconds = options.seconds if min(truth.duration, estimate.duration) >= options.seconds else None
     align, gap = options.alignment, options.max_gap
     rows = summary(estimate, truth, contact=contact, alignment=align, seconds=seconds, max_gap=gap)
-    return Outcome(rows, title=f"{path} against {options.truth}", next=_next(options, path))
+    rows += wrong_rows(findings)
+    notes = wrapped((*warnings_of(findings, options), *reading.notes, *judged.notes))
+    return Outcome(rows, title=f"{path} against {options.log}", notes=notes, next=_next(options, path))
 
 
 def _next(options: EvalOptions, path: Path) -> str:
@@ -77,44 +94,96 @@ def _next(options: EvalOptions, path: Path) -> str:
     if path.suffix.lower() not in (".tum", ".txt"):
         return f"gait convert {quote(path)} {quote(path.with_suffix('.tum'))}"
     other = "yaw" if options.alignment == "first" else "first"
-    return f"gait eval {quote(options.truth)} {quote(path)} --alignment {other}"
+    return shlex.join(["gait", "eval", str(options.log), str(path), "--alignment", other, *given_words(options)])
 
 
 def _methods(options: EvalOptions) -> Outcome:
     if options.alignment != "yaw" or options.seconds != 5.0:
         raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
     with share_bar(options.interactive) as progress:
-        from gait.bench.walks import left_out_notes, method_figures, walk_rows, walk_study, write_walk_report
-        from gait.io import open_log
+        from gait.bench.walks import left_out_notes, log_names, method_figures, walk_rows, walk_study, write_walk_report
         from gait.methods import METHODS
         from gait.report.method_table import NOTE, figure_table
 
-        paths = (options.truth, *options.others)
+        paths = (options.log, *options.others)
         methods = tuple(METHODS) if "all" in options.methods else options.methods
-        # By the name of the file; by the whole path where two files have the same name.
-        stems = [path.stem for path in paths]
-        names = [path.stem if stems.count(path.stem) == 1 else str(path) for path in paths]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise GaitError(f"{twice[0]} is given twice: name each log once")
-        logs = {name: open_log(path) for name, path in zip(names, paths, strict=True)}
+        logs, notes, wrong = _logs(options, dict(zip(log_names(paths), paths, strict=True)))
         study = walk_study(logs, methods, start=options.start, max_gap=options.max_gap, progress=progress)
         progress("writing the report", 1.0)
         path = report_file(options.out, "eval")
-        words = ["gait", "eval", *map(str, paths), "--methods", *options.methods, "--start", options.start]
-        settings = {
-            "command": shlex.join([*words, "--max-gap", f"{options.max_gap:g}"]),
-            "methods": " ".join(study.methods),
-            "start": options.start,
-            "max_gap": f"{options.max_gap:g} s",
-        }
+        settings = _settings(options, paths, study.methods)
         title = f"Methods on {paths[0].name if len(paths) == 1 else f'{len(paths)} logs'}"
         write_walk_report(study, path, title, settings)
     title += ", mean (standard deviation)" if len(paths) > 1 else ""
     return Outcome(
-        walk_rows(study),
+        [*walk_rows(study), *wrong],
         tables=[figure_table(method_figures(study), title)],
-        notes=[*textwrap.wrap(NOTE, 79), *left_out_notes(study)],
+        notes=wrapped((*notes, NOTE, *left_out_notes(study))),
         wrote=path,
-        next=f"gait info {quote(options.truth)}",
+        next=shlex.join(["gait", "info", str(options.log), *given_words(options)]),
+    )
+
+
+def _logs(options: EvalOptions, paths: dict[str, Path]) -> tuple[dict[str, Log], list[str], list[Row]]:
+    """Logs by name, what there is to say about them, and what is wrong as rows."""
+    from gait.io.checked import read_checked, warnings_of, wrong_rows
+
+    logs: dict[str, Log] = {}
+    notes: list[str] = []
+    rows: list[Row] = []
+    for name, path in paths.items():
+        reading, findings = read_checked(path, options)
+        logs[name] = reading.log
+        where = name if len(paths) > 1 else ""
+        said = [f"{where}: {note}" if where else note for note in reading.notes]
+        notes += [*warnings_of(findings, options, where), *said]
+        rows += wrong_rows(findings, where)
+    return logs, notes, rows
+
+
+def _settings(options: EvalOptions, paths: Sequence[Path], methods: Sequence[str]) -> dict[str, str]:
+    """What made a report."""
+    words = ["gait", "eval", *map(str, paths), "--methods", *options.methods, "--start", options.start]
+    words += given_words(options)
+    return {
+        "command": shlex.join([*words, "--max-gap", f"{options.max_gap:g}"]),
+        "methods": " ".join(methods),
+        "start": options.start,
+        "max_gap": f"{options.max_gap:g} s",
+    }
+
+
+def _methods_on_cluster(options: EvalOptions, address: str) -> Outcome:
+    """As `_methods`, a task for each log."""
+    from gait.bench.walks import figure_rows, log_names, mean_figures
+    from gait.cluster.evaluation import EvalPlan, evaluate_on_cluster, result_notes, write_eval_report
+    from gait.cluster.tasks import load_ray
+    from gait.methods import METHODS
+    from gait.report.method_table import NOTE, figure_table
+
+    load_ray()
+    paths = (options.log, *options.others)
+    methods = tuple(METHODS) if "all" in options.methods else options.methods
+    logs = dict(zip(log_names(paths), paths, strict=True))
+    path = report_file(options.out, "eval")
+    manifest = path.with_name(f"{path.stem}.manifest.jsonl")
+    plan = EvalPlan(methods, options.start, options.max_gap)
+    try:
+        with count_bar(options.interactive, "logs") as update:
+            result = evaluate_on_cluster(logs, plan, manifest, address, processors(1), update)
+    except KeyboardInterrupt:
+        print(f"gait: stopped: the same command with --out {quote(path.parent)} goes on", file=sys.stderr)
+        raise
+    means = mean_figures(result.found)
+    title = f"Methods on {len(result.found)} logs"
+    write_eval_report(result, path, title, _settings(options, paths, tuple(means)))
+    counts = {"logs": len(result.found), "failed": len(result.failed), "resumed": result.resumed}
+    rows = [*(Row(name, value, "-") for name, value in counts.items()), *figure_rows(result.found)]
+    title += ", mean (standard deviation)" if len(result.found) > 1 else ""
+    return Outcome(
+        rows + node_rows(result.nodes, "logs", "-"),
+        tables=[figure_table(means, title)],
+        notes=wrapped((NOTE, *result_notes(result))),
+        wrote=path,
+        next=f"gait eval {quote(options.log)} --methods {' '.join(map(quote, options.methods))}",
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
+from gait.cluster.ray_option import RayAddress
 from gait.commands import Common, Outcome, count_bar, out_folder, quote
 from gait.errors import GaitError, need_extra
 from gait.rows import Row
@@ -31,7 +32,10 @@ class _TrainRun(Common):
     resume: Path | None = None
     """Folder of a run to finish; its settings are used."""
     workers: int = 1
-    """Processes that simulate fresh rollouts."""
+    """Processes that simulate fresh rollouts; with --ray, those that share each batch."""
+    ray: RayAddress = None
+    """Train on a Ray cluster: the one at this address, or of this machine, which is started if there is none. --out and
+    data may then be object storage, such as s3://bucket/folder; see docs/cluster.md."""
     checkpoint_seconds: float = 120.0
     """Time between two checkpoints."""
 
@@ -66,6 +70,12 @@ def run(options: Any) -> Outcome:
         from gait.train.loop import MODEL, train
     except ModuleNotFoundError as error:
         raise need_extra(error.name or "torch", "train") from None
+    from gait.io.storage import joined, location
+
+    if options.ray is not None:
+        from gait.cluster.tasks import load_ray
+
+        load_ray()
     config, out = _resolve(options)
 
     def tell(now: TrainingProgress) -> None:
@@ -76,24 +86,38 @@ def run(options: Any) -> Outcome:
 
     try:
         with count_bar(options.interactive, "iterations") as update:
-            model = train(config, out, options.resume is not None, options.workers, options.checkpoint_seconds, tell)
+            resume, seconds = options.resume is not None, options.checkpoint_seconds
+            if options.ray is None:
+                model = train(config, out, resume, options.workers, seconds, tell)
+            else:
+                from gait.cluster.training import train_on_cluster
+
+                place = location(out)
+                model = train_on_cluster(config, place, options.ray, options.workers, resume, seconds, tell)
     except KeyboardInterrupt:
-        print(f"gait: stopped: `gait train --resume {quote(out)}` goes on", file=sys.stderr)
+        again = quote(location(out)) + ("" if options.ray is None else f" --ray --workers {options.workers}")
+        print(f"gait: stopped: `gait train --resume {again}` goes on", file=sys.stderr)
         raise
     rows = [Row("iterations", config.iterations, "-"), *result_rows(model)]
-    path = out / MODEL
+    path = joined(out, MODEL)
     return Outcome(rows, title=f"{config.network}, seed {config.seed}", wrote=path, next=f"gait info {quote(path)}")
 
 
 def _resolve(options: Any) -> tuple[TrainConfig, Path]:
     """The configuration and the folder of the run."""
+    from gait.io.storage import Storage, is_remote, joined, local_copy, location
+
+    if options.ray is None and is_remote(place := options.out or options.resume or Path()):
+        raise GaitError(f"{location(place)} is object storage, which takes a cluster: add --ray")
     given = {name: value for name in TrainConfig.__dataclass_fields__ if (value := getattr(options, name)) is not None}
     if options.resume is not None:
         if given or options.config is not None or options.out is not None:
             raise GaitError("--resume goes on with the settings of the run: leave out all others")
-        return config_of(read_config(options.resume / "config.yaml"), str(options.resume)), options.resume
+        with local_copy(joined(options.resume, "config.yaml")) as file:
+            return config_of(read_config(file), str(options.resume)), options.resume
     values = {} if options.config is None else read_config(options.config)
     config = config_of({**values, **given}, "the command line")
-    if options.out is not None and (options.out / "checkpoint.safetensors").exists():
-        raise GaitError(f"{options.out} holds a training: go on with --resume {options.out}, or choose another folder")
-    return config, out_folder(options.out, "train")
+    if options.out is not None and "checkpoint.safetensors" in Storage(options.out).names():
+        place = location(options.out)
+        raise GaitError(f"{place} holds a training: go on with --resume {place}, or choose another folder")
+    return config, options.out if options.out and is_remote(options.out) else out_folder(options.out, "train")

@@ -1,0 +1,1 @@
+"""Collections, trainings, sweeps and evaluations on a Ray cluster; docs/cluster.md. Needs the extra `cluster`."""

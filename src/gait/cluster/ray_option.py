@@ -1,0 +1,38 @@
+"""The option --ray of verbs that a cluster can share, and what their results say about its nodes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Optional
+
+from tyro.constructors import PrimitiveConstructorSpec
+
+from gait.rows import Row
+
+_SPEC = PrimitiveConstructorSpec(
+    nargs=(0, 1),
+    metavar="[ADDRESS]",
+    instance_from_str=lambda words: words[0] if words else "",
+    is_instance=lambda value: value is None or isinstance(value, str),
+    str_from_instance=lambda value: [] if value is None else [value],
+)
+# Not `str | None`: for that tyro imports a type checker, which doubles the time of a help.
+RayAddress = Annotated[Optional[str], _SPEC]  # noqa: UP045
+"""None without --ray; empty where no address follows it."""
+
+
+def processors(workers: int) -> int:
+    """Of a cluster that is started here: as many as --workers says, or else all there are."""
+    return workers if workers > 1 else os.cpu_count() or 1
+
+
+def node_rows(nodes: Mapping[str, float], what: str, unit: str) -> list[Row]:
+    """A row for each node of a cluster."""
+    return [Row(f"node.{name}.{what}", value, unit) for name, value in sorted(nodes.items())]
+
+
+def node_note(nodes: Mapping[str, float], most: int = 3) -> str:
+    """Figures of nodes for a progress bar: those of the first ones, and how many there are."""
+    words = [f"{name} {value:.1f}" for name, value in sorted(nodes.items())[:most]]
+    return "; ".join(words) + (f" and {len(nodes) - most} nodes more" if len(nodes) > most else "")

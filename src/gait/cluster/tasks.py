@@ -1,0 +1,181 @@
+"""A Ray cluster: connect to it or start one, and spread tasks over it with bounded memory."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, NamedTuple, TypeVar
+
+from gait.errors import GaitError, need_extra
+from gait.sim.workers import hold_ctrl_c
+
+AHEAD = 2
+"""Tasks in flight for each processor: one that runs, one that waits on its node."""
+RETRIES = 20
+"""How often a task is repeated whose node or process was lost."""
+POLL = 0.1
+"""Seconds between two looks at what has finished."""
+LOCAL = "local"
+"""Address of a cluster that is started for a command."""
+OBJECT_STORE = 256 << 20
+"""Bytes of shared memory of a cluster that we start: tasks exchange rows of an index, not arrays."""
+SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_TRAIN_ENABLE_STATE_TRACKING": "0"}
+"""Of a cluster that we start, unless the environment says otherwise: nothing is sent anywhere, and tasks have the
+priority of the command, as local workers have, in place of Ray's nice 15."""
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+class NodeResult(NamedTuple):
+    """What a task gave, and where it ran."""
+
+    value: Any
+    node: str
+    failure: str = ""
+    """Why it failed, in a sentence, where the input was at fault."""
+
+
+def load_ray() -> Any:
+    """The module ray, or the error that names its extra."""
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise need_extra(error.name or "ray", "cluster") from None
+    return ray
+
+
+@contextmanager
+def connected(address: str, processors: int) -> Iterator[Any]:
+    """The module ray, connected to a cluster for as long as the block runs.
+
+    Args:
+        address: of a cluster, as `ray.init` takes it. Empty means RAY_ADDRESS, or a cluster that runs on this machine;
+            where there is neither, and for `local`, one is started here and ended with the block.
+        processors: of the cluster that is started here.
+    """
+    ray = load_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    try:
+        try:
+            if address == LOCAL:
+                raise ConnectionError("one of our own is asked for")
+            ray.init(address=address or "auto", **quiet)
+        except ConnectionError:
+            if address != LOCAL and (address or os.environ.get("RAY_ADDRESS")):
+                raise
+            with hold_ctrl_c():
+                ray.init(
+                    address=LOCAL,
+                    num_cpus=processors,
+                    include_dashboard=False,
+                    object_store_memory=OBJECT_STORE,
+                    _node_ip_address="127.0.0.1",
+                    **quiet,
+                )
+    except (ConnectionError, ValueError, RuntimeError, OSError, TimeoutError) as error:
+        where = address or os.environ.get("RAY_ADDRESS") or "this machine"
+        why = " ".join(str(error).split())[:200]
+        raise GaitError(
+            f"no Ray cluster answers at {where} ({why}): start one with `ray start --head`, or leave out the address"
+        ) from None
+    try:
+        yield ray
+    finally:
+        with hold_ctrl_c():
+            ray.shutdown()
+
+
+def node_name(ray: Any) -> str:
+    """Of the node that a task runs on: several of one machine have different names."""
+    return f"{socket.gethostname()}/{ray.get_runtime_context().get_node_id()[:6]}"
+
+
+def on_node(work: Callable[..., Any], *words: Any) -> NodeResult:
+    """Do some work in a task; what is wrong with its input comes back as a sentence."""
+    import ray
+
+    try:
+        return NodeResult(work(*words), node_name(ray))
+    except GaitError as error:
+        return NodeResult(None, node_name(ray), str(error))
+
+
+def spread(
+    ray: Any,
+    work: Callable[..., Any],
+    jobs: Iterable[tuple[Job, tuple[Any, ...]]],
+    take: Callable[[Job, NodeResult], bool],
+) -> None:
+    """Do jobs on the cluster, each in a task of one processor, and take their results as they come.
+
+    There are never more than `AHEAD` tasks in flight for each processor, however many jobs there are. A task whose
+    node is lost is repeated on another. An interrupt ends all tasks.
+
+    Args:
+        ray: the module, connected.
+        work: what a task does.
+        jobs: each with what `work` gets.
+        take: called with a job and its result; where it returns False no more jobs are begun, and those in flight
+            are still taken.
+    """
+    task = ray.remote(num_cpus=1, max_retries=RETRIES)(on_node)
+    waiting, begin = iter(jobs), True
+    pending: dict[Any, Job] = {}
+    try:
+        while True:
+            most = AHEAD * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+            while begin and len(pending) < most and (following := next(waiting, None)) is not None:
+                pending[task.remote(work, *following[1])] = following[0]
+            if not pending:
+                return
+            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=POLL, fetch_local=False)
+            for reference in ready:
+                begin = take(pending.pop(reference), _result(ray, reference)) and begin
+    except BaseException:
+        with hold_ctrl_c():
+            for reference in pending:
+                ray.cancel(reference, force=True)
+        raise
+
+
+def _result(ray: Any, reference: Any) -> NodeResult:
+    try:
+        found: NodeResult = ray.get(reference)
+        return found
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError):
+        return NodeResult(None, "", f"a worker was killed {RETRIES + 1} times, perhaps for want of memory")
+
+
+def beside(work: Callable[[], Result], look: Callable[[], None], seconds: float = 0.5) -> Result:
+    """Do some work in a thread and look at it now and then from this one; returns its result, or raises its error.
+
+    Ray Train and Ray Tune put a handler of their own in the place of Ctrl-C's, which ends the process; in a thread they
+    leave it alone, and the work ends with the connection to the cluster. What they print is not of our results.
+    """
+    found: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    with redirect_stdout(io.StringIO()):
+        thread.start()
+        while thread.is_alive():
+            thread.join(seconds)
+            look()
+    if failed:
+        raise failed[0]
+    return found[0]
