@@ -22,8 +22,9 @@ SHARED = Path(__file__).parents[2] / "shared"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BASE = ("mcap", "rosbags")
 EXTRAS = {
-    "PIL": "sim", "cyclonedds": "live", "daqp": "sim", "h5py": "hdf5", "matplotlib": "viz", "mujoco": "sim",
-    "onnx": "export", "onnxruntime": "sim", "rerun": "view", "torch": "train",
+    "PIL": "sim", "boto3": "cluster-dev", "cyclonedds": "live", "daqp": "sim", "h5py": "hdf5", "matplotlib": "viz",
+    "moto": "cluster-dev", "mujoco": "sim", "onnx": "export", "onnxruntime": "sim", "ray": "cluster", "rerun": "view",
+    "s3fs": "cluster", "torch": "train",
 }  # fmt: skip
 """The extra that a package comes with; `dev` for any other."""
 _REASON = re.compile(r"needs (.+?) \((.+)\)$")

@@ -7,8 +7,21 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 NEEDED = ("py.typed", "robot/go1.yaml", "samples/go1_trot.mcap", "weights/gait-0.safetensors")
-TRACKED = {"README.md", "core/gait.h", "tests/test_a.py", "src/gait/log.py", *(f"src/gait/{name}" for name in NEEDED)}
-MADE = {"gait-1.dist-info/METADATA", "gait/_core_native.so", "gait/core_sources/gait.h"}
+PAGES = {"docs/log.md", "configs/gait.yaml"}
+TRACKED = {
+    "README.md",
+    "core/gait.h",
+    *PAGES,
+    "tests/test_a.py",
+    "src/gait/log.py",
+    *(f"src/gait/{name}" for name in NEEDED),
+}
+MADE = {
+    "gait-1.dist-info/METADATA",
+    "gait/_core_native.so",
+    "gait/core_sources/gait.h",
+    *(f"gait/{one}" for one in PAGES),
+}
 WHEEL = {name.removeprefix("src/") for name in TRACKED if name.startswith("src/")} | MADE
 SDIST = TRACKED | {"PKG-INFO"}
 

@@ -6,6 +6,7 @@ C core: its sources, for the export, and its libraries.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -15,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 NEEDED = (
     "gait/py.typed", "gait/robot/go1.yaml", "gait/samples/go1_trot.mcap", "gait/weights/gait-0.safetensors",
-    "gait/_core_", "gait/core_sources/",
+    "gait/_core_", "gait/core_sources/", "gait/docs/", "gait/configs/",
 )  # fmt: skip
 """Files, and folders with something in them, that no release can do without, whatever Git says."""
 
@@ -30,6 +31,7 @@ def problems(wheel: set[str], sdist: set[str], tracked: set[str]) -> list[str]:
     """
     package = {name.removeprefix("src/") for name in tracked if name.startswith("src/gait/")}
     package |= {name.replace("core/", "gait/core_sources/", 1) for name in tracked if name.startswith("core/")}
+    package |= {f"gait/{name}" for name in tracked if re.fullmatch(r"docs/[^/]+\.md|configs/[^/]+\.yaml", name)}
     inside = {name for name in wheel if ".dist-info/" not in name}
     package |= {name for name in inside if name.startswith("gait/_core_") and name.endswith(".so")}
     found = [f"the wheel lacks {name}" for name in sorted(package - inside)]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gait.log.sample import Sample
     from gait.log.trajectory import Trajectory
     from gait.robot import Robot
+    from gait.smoothing import smooth
     from gait.state import State
 
 # Names load on first use, so that `gait --help` does not wait for numpy.
@@ -28,6 +29,7 @@ _LAZY = {
     "State": "gait.state",
     "Trajectory": "gait.log.trajectory",
     "open_log": "gait.io",
+    "smooth": "gait.smoothing",
 }
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "Trajectory",
     "__version__",
     "open_log",
+    "smooth",
 ]
 
 

@@ -11,11 +11,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from gait._version import __version__
-from gait.commands import VERBS, Outcome
-from gait.errors import GaitError
+from gait.commands import MODULES, VERBS, Outcome
+from gait.errors import EXTRAS, GaitError, need_extra
 
 USAGE = 2
 """Exit code for a command line that cannot be understood."""
@@ -43,6 +44,11 @@ def main(args: Sequence[str] | None = None) -> int:
         return code
     except GaitError as error:
         print(f"gait: {' '.join(str(error).split())}", file=sys.stderr)
+        return FAILED
+    except ModuleNotFoundError as error:
+        if (extra := EXTRAS.get((error.name or "").partition(".")[0])) is None:
+            raise
+        print(f"gait: {need_extra(str(error.name), extra)}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -75,7 +81,7 @@ def _dispatch(args: list[str]) -> int:
 def _run(verb: str, args: list[str]) -> None:
     import tyro
 
-    module = importlib.import_module(f"gait.commands.{verb}")
+    module = importlib.import_module(f"gait.commands.{MODULES.get(verb, verb)}")
     options: Any = tyro.cli(
         getattr(module, f"{verb.capitalize()}Options"),
         prog=f"gait {verb}",
@@ -87,7 +93,7 @@ def _run(verb: str, args: list[str]) -> None:
         from gait.io.atomic import folder_of_run, point_latest
 
         # Only now: a run that failed, or was stopped, is not the latest one.
-        if (folder := folder_of_run(outcome.wrote, verb)) is not None:
+        if (folder := folder_of_run(Path(outcome.wrote), verb)) is not None:
             point_latest(folder)
     if options.json:
         from gait.rows import rows_to_json
@@ -95,6 +101,8 @@ def _run(verb: str, args: list[str]) -> None:
         print(rows_to_json(outcome.rows))
     else:
         _print(outcome)
+    if outcome.error:
+        raise GaitError(outcome.error)
 
 
 def _print(outcome: Outcome) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import unquote
 
 LONGEST = 900
 """Characters of a message: names and values in it may come from a file, and be of any length."""
@@ -24,9 +26,32 @@ class GaitError(Exception):
         super().__init__(message)
 
 
+EXTRAS = {
+    "PIL": "sim", "cyclonedds": "live", "daqp": "sim", "h5py": "hdf5", "matplotlib": "viz", "mujoco": "sim",
+    "numba": "sim", "onnx": "export", "onnxruntime": "sim", "rerun": "view", "tensorboard": "train", "torch": "train",
+}  # fmt: skip
+"""The extra that a module comes with."""
+
+
 def need_extra(package: str, extra: str) -> GaitError:
     """The error for an optional dependency that is not installed."""
-    return GaitError(f"{package} is not installed: run `pip install 'gait-estimator[{extra}]'`")
+    return GaitError(f"{package} is not installed: run `{install_hint(extra)}`")
+
+
+def install_hint(extra: str) -> str:
+    """The command that installs an extra, from where gait itself was installed: a checkout, a wheel or an index."""
+    from importlib import metadata
+
+    try:
+        origin = json.loads(metadata.distribution("gait-estimator").read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    url = str(origin.get("url", ""))
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    if url.startswith("file://"):
+        return f"pip install {editable}'{unquote(url.removeprefix('file://'))}[{extra}]'"
+    # Without a word on where it came from, a checkout is at hand.
+    return f"pip install '.[{extra}]'" if not url else f"pip install 'gait-estimator[{extra}] @ {url}'"
 
 
 def reason(error: OSError) -> str:

@@ -20,6 +20,7 @@ from gait import GaitError
 from gait import commands as verbs
 from gait.cli import main
 from gait.commands import info
+from gait.errors import install_hint
 from gait.io import open_log, open_trajectory
 from gait.report import describe
 from gait.report.table import format_value
@@ -66,7 +67,7 @@ def test_info_names_the_pip_command_of_an_extra_that_is_missing(monkeypatch: pyt
     monkeypatch.setattr(describe.metadata, "requires", lambda name: [*wanted, "ruff; extra == 'dev'"])
     monkeypatch.setattr(describe, "_version", lambda name: "not installed" if name == "mujoco" else "1.2")
     found = {row.name: row.value for row in describe.installation()}
-    assert found["extra_sim"] == "pip install 'gait-estimator[sim]'" and found["mujoco"] == "not installed"
+    assert found["extra_sim"] == install_hint("sim") and found["mujoco"] == "not installed"
     assert found["extra_viz"] == "yes" and found["pillow"] == "1.2"
     assert "extra_dev" not in found and "ruff" not in found
 
@@ -122,6 +123,9 @@ def test_convert_changes_format_rate_order_and_span(log_path: Path, capsys: pyte
     names = [*reversed(log.joint_names)]
     make_log(600, rate=100.0, joint_names=names).save(log_path)
     args = ["--robot", "go1", "--start", "1", "--end", "2", "--rate", "50"]
+    assert main(["convert", str(log_path), str(back), *args]) == 1
+    assert "is there already: give another name, or --force to write over it" in capsys.readouterr().err
+    args.append("--force")
     assert main(["convert", str(log_path), str(back), *args]) == 0
     part = open_log(back)
     assert part.joint_names == log.joint_names and (len(part), part.rate) == (50, 50.0)
@@ -206,7 +210,7 @@ def bad_commands(folder: Path) -> dict[str, list[object]]:
         "line 3 has 3 values where 9 are due": ["convert", folder / "shape.csv", out],
         "gap of 3.01 s after row 199": ["convert", folder / "gap.npz", out, "--rate", "50"],
         "log has a gap": ["eval", folder / "gap.npz", folder / "path.npz"],
-        "unknown robot 'spot'": ["convert", folder / "log.npz", out, "--robot", "spot"],
+        "unknown robot 'rex'": ["convert", folder / "log.npz", out, "--robot", "rex"],
         "end it with one of": ["convert", folder / "log.npz", folder / "out.mp3"],
         "there is no folder": ["convert", folder / "log.npz", folder / "none" / "out.npz"],
         "give the trajectory to judge, or --methods all": ["eval", folder / "log.npz"],
@@ -230,7 +234,7 @@ def test_bad_input_is_one_sentence_and_exit_code_1(tmp_path: Path, capsys: pytes
 
 def test_bad_input_in_a_process(tmp_path: Path) -> None:
     commands = bad_commands(tmp_path)
-    for message in ("damaged or cut short", "unknown robot 'spot'"):
+    for message in ("damaged or cut short", "unknown robot 'rex'"):
         done = run(*commands[message])
         assert done.returncode == 1 and done.stdout == ""
         assert re.fullmatch(f"gait: .*{message}.*\n", done.stderr), done.stderr
@@ -270,7 +274,9 @@ def test_help_lists_every_verb_and_each_explains_itself(capsys: pytest.CaptureFi
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     modules = {path.stem for path in Path(verbs.__file__).parent.glob("*.py")} - {"__init__", "bars"}
-    assert modules == set(verbs.VERBS), "every module in gait/commands is a verb, and every verb has its module"
+    assert modules == {verbs.MODULES.get(verb, verb) for verb in verbs.VERBS}, (
+        "every module in gait/commands is a verb, and every verb has its module"
+    )
     for verb, summary in verbs.VERBS.items():
         assert re.search(rf"^  {verb} +{re.escape(summary)}$", text, re.MULTILINE)
         with pytest.raises(SystemExit) as stop:

@@ -12,6 +12,7 @@ import pytest
 
 from gait import Estimator, Log, Robot, Trajectory
 from gait.cli import main
+from gait.errors import install_hint
 from gait.metrics import summary
 from gait.samples import SAMPLE
 
@@ -133,7 +134,7 @@ def test_a_missing_package_is_one_sentence_and_nothing_is_left(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "rerun", None)
-    assert "pip install 'gait-estimator[view]'" in fails(capsys, "run", path, "--view", "a.rrd", "--out", "there")
+    assert install_hint("view") in fails(capsys, "run", path, "--view", "a.rrd", "--out", "there")
     assert not Path("there").exists() and not Path("a.rrd").exists()
 
 
@@ -143,7 +144,7 @@ def test_a_missing_package_is_one_sentence_and_nothing_is_left(
 def test_the_skeleton_ends_where_the_feet_are() -> None:
     robot = Robot.load("go1")
     q = robot.q_stand + np.random.default_rng(1).normal(size=(7, 12)) * 0.4
-    lines = robot.skeleton(q)
+    lines = np.stack(robot.skeleton(q), axis=1)
     assert lines.shape == (7, 4, 4, 3) and np.allclose(lines[..., 3, :], robot.feet(q), atol=1e-14)
     assert np.allclose(lines[..., 0, :], robot.offsets[:, 0])
     assert np.allclose(np.linalg.norm(np.diff(lines, axis=-2), axis=-1), [0.08, 0.213, 0.213])

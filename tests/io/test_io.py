@@ -177,8 +177,8 @@ def test_a_csv_from_elsewhere(tmp_path: Path) -> None:
         read_csv(theirs, columns={"w_x": "gyro.x"})
     with pytest.raises(GaitError, match="the column 'gyro.x' twice"):
         read_csv(theirs, columns={**columns, "note": "gyro.x"})
-    with pytest.raises(GaitError, match="unknown robot 'spot'"):
-        read_csv(tmp_path / "log.csv", robot="spot")
+    with pytest.raises(GaitError, match="unknown robot 'rex'"):
+        read_csv(tmp_path / "log.csv", robot="rex")
 
 
 def test_tum_has_enough_decimals_and_scalar_last(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_foreign_and_altered_npz(tmp_path: Path) -> None:
         ({"header": json.dumps({**head, "version": 2})}, "layout version 2, this gait reads 1: upgrade"),
         ({"header": json.dumps({**head, "colour": "red"})}, "did not write .at 'colour'"),
         ({"header": json.dumps({**head, "leg_names": "FR"})}, "did not write .at 'leg_names'"),
-        ({"header": json.dumps({**head, "robot": "spot"})}, "unknown robot 'spot'"),
+        ({"header": json.dumps({**head, "robot": "rex"})}, "unknown robot 'rex'"),
         ({"odometer": np.zeros(50)}, "Log has no field 'odometer'"),
         ({"gyro": np.zeros((50, 4))}, "field gyro has shape"),
         ({"gyro": np.full((50, 3), np.nan)}, "field gyro is nan at row 0"),

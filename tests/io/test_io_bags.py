@@ -254,7 +254,10 @@ def test_odd_names_are_found_by_type_and_commands_by_what_the_name_says(log: Log
     path = write("sqlite3", tmp_path, messages)
     reading = read(path)
     np.testing.assert_array_equal(reading.log.q_des, log.q_des)
-    assert said(reading, "/z taken as ground truth: --truth none if it is an estimate")
+    # An odometry may be anybody's estimate, and gait's own is one.
+    assert not reading.log.has_truth
+    assert said(reading, "no topic is named as ground truth; /z may be an estimate: --truth /z if it is the truth")
+    assert read(path, ReadOptions(truth="/z")).log.has_truth
     bare = read(path, ReadOptions(truth=NONE, targets=NONE)).log
     assert bare.q_des is None and not bare.has_truth
 
@@ -416,7 +419,7 @@ def test_zero_torque_and_a_twist_in_the_world_are_noticed(tmp_path: Path) -> Non
         ns = EPOCH + round(t * 1e9)
         pose = make.odometry(ns, log.need("pos_w")[i], turned.need("quat_wb_wxyz")[i], log.need("vel_w")[i])
         messages.append(("/odom", ns, pose))
-    reading = read(write("plain mcap", tmp_path, messages))
+    reading = read(write("plain mcap", tmp_path, messages), ReadOptions(truth="/odom"))
     assert reading.log.tau is None and said(reading, "all torques are zero")
     np.testing.assert_array_equal(reading.log.vel_w, log.vel_w)
     assert said(reading, "the twist is in the world frame, as the positions tell")

@@ -1,5 +1,6 @@
 """CSV and HDF5 from elsewhere: by a map, by what the names say, and by asking."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from bags import smooth_walk
 
 from gait import GaitError, Log
+from gait.errors import install_hint
 from gait.io import Reading, ReadOptions, read
 
 LEGS, LINKS = ("FL", "FR", "RL", "RR"), ("hip", "thigh", "calf")
@@ -210,6 +212,6 @@ def test_hdf5_that_is_cut_or_needs_its_package_is_one_sentence(
             read(tmp_path / "cut.h5")
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(
-        GaitError, match=r"h5py, which reads HDF5, is not installed: run `pip install 'gait-estimator\[hdf5\]'`"
+        GaitError, match=re.escape(f"h5py, which reads HDF5, is not installed: run `{install_hint('hdf5')}`")
     ):
         read(tmp_path / "log.h5")

@@ -1,6 +1,7 @@
 """Charts: what is in them, that long lines keep their peaks, and that drawing them gives the same files each time."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,6 +18,7 @@ from gait.bench.paper_charts import paper_charts, pooled
 from gait.bench.scores import SLIP_EDGES, STD_EDGES, Ground, VelocitySums, WalkScore, velocity_sums
 from gait.bench.study import Study
 from gait.bench.walks import study_charts
+from gait.errors import install_hint
 from gait.report.chart import COLOURS, MOST_POINTS, Chart, Panel, Series, Shade, colours_of, line, path, thin, window
 from gait.report.draw import DPI, draw
 from gait.report.walk_charts import Trace, running_rms, walk_charts
@@ -459,5 +461,5 @@ def test_a_missing_matplotlib_and_a_bad_folder_are_named(
         with pytest.raises(GaitError, match="cannot make the folder"):
             draw(chart, tmp_path / "file" / "below")
     monkeypatch.setitem(sys.modules, "matplotlib.style", None)
-    with pytest.raises(GaitError, match=r"matplotlib is not installed: run `pip install 'gait-estimator\[viz\]'`"):
+    with pytest.raises(GaitError, match=re.escape(f"matplotlib is not installed: run `{install_hint('viz')}`")):
         draw(chart, tmp_path)

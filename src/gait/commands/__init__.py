@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
-from gait.errors import os_errors
+from gait.errors import GaitError, os_errors
 from gait.rows import Row
 
 if TYPE_CHECKING:
@@ -25,15 +26,22 @@ VERBS: dict[str, str] = {
     "demo": "Run every method on the sample log and compare with ground truth.",
     "sim": "Simulate a walking robot and record its sensors.",
     "train": "Train a network on simulated walks.",
+    "sweep": "Train methods x seeds x data sets on a cluster.",
     "run": "Estimate a log: velocity and pose, with plots and files for other tools.",
+    "view": "Look at a log in a browser: the robot in 3D, plots, slips and faults.",
+    "smooth": "Smooth a log: each state by all samples before and after it.",
     "live": "Estimate a running robot: ROS 2, Unitree, or a log played back.",
     "info": "Inspect a log, or show what a bug report needs.",
     "convert": "Write a log or a trajectory in another format.",
     "eval": "Compare a trajectory, or every method, with the ground truth in a log.",
+    "robot": "Import a robot from its URDF or MJCF, or show what is known of one.",
+    "calibrate": "Find joint zeros, link lengths, latency and IMU errors of a robot from its walks.",
     "export": "Write a network as ONNX, or with its filter as C.",
     "bench": "Measure what the documentation claims.",
 }
 """Name and summary of each verb, in the order of the help."""
+MODULES = {"robot": "robots"}
+"""Modules of verbs that are not named like them."""
 STARTING = "starting; the first run compiles, which takes about a minute"
 
 
@@ -56,8 +64,8 @@ class Outcome:
 
     rows: Sequence[Row]
     title: str = ""
-    wrote: Path | None = None
-    """The file or folder that now exists."""
+    wrote: Path | str | None = None
+    """The file or folder that now exists, or its URL."""
     next: str = ""
     """The likely next command, ready to paste."""
     tables: Sequence[Table] = ()
@@ -66,11 +74,26 @@ class Outcome:
     """Printed instead of rows and tables, as it is."""
     notes: Sequence[str] = ()
     """Explanations and warnings: a line each, after the tables."""
+    error: str = ""
+    """Why it failed all the same: printed last, as a GaitError, with its exit code."""
 
 
 def quote(path: str | Path) -> str:
     """A path as a shell takes it."""
     return shlex.quote(str(path))
+
+
+def wrapped(notes: Iterable[str]) -> list[str]:
+    """Notes in lines that fit a terminal; what is to be typed stays whole."""
+    words = TextWrapper(79, break_long_words=False, break_on_hyphens=False)
+    return [line for note in notes for line in words.wrap(note)]
+
+
+def refuse_overwriting(paths: Sequence[Path], force: bool) -> None:
+    """Raise if a file to be written is there, unless the user says that it may be written over."""
+    for path in paths:
+        if path.exists() and not force:
+            raise GaitError(f"{path} is there already: give another name, or --force to write over it")
 
 
 def out_folder(out: Path | None, verb: str) -> Path:

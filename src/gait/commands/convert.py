@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote
+from gait.commands import Common, Outcome, quote, refuse_overwriting
 from gait.read_options import ReadOptions
 
 
@@ -19,25 +20,30 @@ class ConvertOptions(Common, ReadOptions):
     """A log (npz, ROS bag, MCAP, CSV, HDF5) or a trajectory (npz, csv, tum)."""
     output: Positional[Path]
     """The file to write. TUM holds poses only; of a log, those of its ground truth."""
-    start: float | None = None
+    # Not `float | None`: for that tyro imports a type checker, which doubles the time of a help.
+    start: Optional[float] = None  # noqa: UP045
     """Leave out the rows of a log before this time (s)."""
-    end: float | None = None
+    end: Optional[float] = None  # noqa: UP045
     """Leave out the rows of a log from this time on (s)."""
-    rate: float | None = None
+    rate: Optional[float] = None  # noqa: UP045
     """Resample a log to this rate (Hz)."""
     max_gap: float = 0.1
     """A longer pause (s) in a log to be resampled is an error."""
+    force: bool = False
+    """Write over a file that is there."""
 
 
 def run(options: ConvertOptions) -> Outcome:
     """Read, change, write."""
     from gait.errors import GaitError
-    from gait.io import format_for, open_any, read, save
+    from gait.io import format_for, open_any, save
+    from gait.io.checked import read_checked, warnings_of
     from gait.io.tum import Tum
     from gait.log import Log
     from gait.report import describe
 
-    found = read(options.input, options)
+    refuse_overwriting([options.output], options.force)
+    found, findings = read_checked(options.input, options)
     record = found.record
     if isinstance(record, Log):
         record = record.slice(options.start, options.end)
@@ -52,7 +58,7 @@ def run(options: ConvertOptions) -> Outcome:
     return Outcome(
         describe.overview(record),
         title=f"{record.KIND} {options.output}",
-        notes=[f"- {note}" for note in found.notes],
+        notes=[*(f"- {note}" for note in found.notes), *warnings_of(findings, options)],
         wrote=options.output,
         next=f"gait info {quote(options.output)}",
     )

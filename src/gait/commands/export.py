@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome
+from gait.commands import Common, Outcome, refuse_overwriting
 from gait.errors import GaitError
 from gait.rows import Row
 
@@ -26,11 +27,14 @@ class ExportOptions(Common):
     """A method (gait-legs, gait, iekf, ...), a model that comes with gait, or the path of a model file."""
     format: Literal["onnx", "c"]
     """onnx: the network alone. c: the whole estimator, C99 without dependencies."""
-    out: Path | None = None
-    """The file to write: NAME.onnx, or NAME for NAME.c and NAME.h. By default named after model or robot."""
-    robot: str | None = None
+    # Not `... | None`: for that tyro imports a type checker, which doubles the time of a help.
+    out: Optional[Path] = None  # noqa: UP045
+    """The file to write: NAME.onnx, or NAME for NAME.c and NAME.h. By default named after the method and the robot."""
+    robot: Optional[str] = None  # noqa: UP045
     """For c: whose legs, drives and IMU pose go in (a name, or the path of a YAML file); by default the robot of the
     model, or the Go1."""
+    force: bool = False
+    """Write over files that are there."""
 
 
 def run(options: ExportOptions) -> Outcome:
@@ -60,6 +64,7 @@ def _onnx(options: ExportOptions, model: Model, rows: list[Row]) -> Outcome:
     out = options.out or Path(f"{Path(options.model).stem}.onnx")
     if out.suffix != ".onnx":
         raise GaitError(f"{out} does not end in .onnx: rename it, or ask for --format c")
+    refuse_overwriting([out], options.force)
     graph = save_onnx(model, out).graph
     counts = {"inputs": graph.input, "outputs": graph.output, "nodes": graph.node}
     rows += [Row(f"graph_{name}", len(some), "-") for name, some in counts.items()]
@@ -73,9 +78,10 @@ def _c(options: ExportOptions, name: str, rows: list[Row]) -> Outcome:
     from gait.robot import Robot
 
     robot = Robot.load(name)
-    out = options.out or Path(f"gait_{robot.name}")
+    out = options.out or Path(f"{re.sub(r'[^A-Za-z0-9]', '_', Path(options.model).stem)}_{robot.name}")
     if out.suffix not in ("", ".c", ".h"):
         raise GaitError(f"{out} is no name for C files: give {out.with_suffix('')}, or ask for --format onnx")
+    refuse_overwriting([out.with_suffix(".c"), out.with_suffix(".h")], options.force)
     source, header = save_c(options.model, out, robot)
     rows += [Row(f"{what}_size", file.stat().st_size, "B") for what, file in (("source", source), ("header", header))]
     command = shlex.join(["gcc", "-std=c99", "-O3", "-c", str(source), "-o", str(source.with_suffix(".o"))])

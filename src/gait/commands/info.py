@@ -46,17 +46,25 @@ def run(options: InfoOptions) -> Outcome:
         with starting(options.interactive):
             rows += self_check()
         return Outcome(rows, title="This installation", next="gait demo")
-    from gait.io import read
+    from gait.io.checked import read_checked
+    from gait.io.format import Notes
     from gait.log import Log
     from gait.nets.model import SUFFIX, is_safetensors, load_model, model_names
 
     if str(options.path) in model_names() or options.path.suffix == SUFFIX or is_safetensors(options.path):
         return Outcome(describe.model(load_model(options.path)), title=f"Model {options.path}")
-    found = read(options.path, options)
+    seen = Notes()
+    try:
+        found, findings = read_checked(options.path, options, seen)
+    except GaitError as error:
+        if not seen.streams:
+            raise
+        # What is in a file helps to say how to read it.
+        return Outcome(describe.streams(seen.streams), title=f"Topics of {options.path}", error=str(error))
     record = found.record
     suffix = ".csv" if isinstance(record, Log) else ".tum"
     target = options.path.with_suffix(".npz" if options.path.suffix == suffix else suffix)
-    rows, notes = describe.reading(found)
+    rows, notes = describe.reading(found, findings)
     if isinstance(record, Log):
         notes += [f"LOOK {line}" for line in input_checks(record)]
     following = shlex.join(["gait", "convert", str(options.path), str(target), *given_words(options)])
@@ -70,7 +78,7 @@ def input_checks(log: Log) -> list[str]:
 
     for method in ("gait-legs", "iekf"):
         try:
-            estimator = Estimator.load(log.robot, method)
+            estimator = Estimator.load(log.load_robot(), method)
             health = estimator.run(log).health
         except GaitError:
             continue

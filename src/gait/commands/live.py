@@ -10,22 +10,26 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, starting
+from gait.commands import Common, Outcome, quote, starting, wrapped
 from gait.errors import GaitError
 from gait.methods import DEFAULT
+from gait.read_options import NONE, ReadOptions, asked
 from gait.rows import Row
 
 if TYPE_CHECKING:
     from gait.estimator import Estimator
     from gait.live.dds import Node, Writer
+    from gait.live.external_topics import ExternalTopics
     from gait.live.session import OdometrySink, Sink
     from gait.live.sources import SampleSource
 
-NONE = "none"
+LIVE = ("ros", "go2", "go1")
+OF_A_LOG = ("truth", "columns", "scale", "time", "align_clock", "fix")
+"""Options that a running robot does not have."""
 
 
-@dataclass(frozen=True)
-class LiveOptions(Common):
+@dataclass(frozen=True, kw_only=True)
+class LiveOptions(Common, ReadOptions):
     """Estimate a running robot: from ROS 2 topics, a Go2, a Go1, or a log played back; see docs/live.md.
 
     Odometry and tf go to DDS, where ROS 2 sees them as /odom and /tf. Keep the robot still for the first moment. Ctrl-C
@@ -35,18 +39,14 @@ class LiveOptions(Common):
     source: Positional[str]
     """ros, go2, go1, or the path of a log to play back in real time."""
     # Not `... | None`: for that tyro imports a type checker, which doubles the time of a help.
-    robot: Optional[str] = None  # noqa: UP045
-    """Name of the robot, or the path of its YAML file; go1 for ros, what the log says for a log."""
     method: str = DEFAULT
     """gait-legs, gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
-    imu: str = "/imu"
-    """ros: topic of sensor_msgs/Imu."""
-    joints: str = "/joint_states"
-    """ros: topic of sensor_msgs/JointState, with velocities."""
+    imu: Optional[str] = None  # noqa: UP045
+    """ros: topic of sensor_msgs/Imu, /imu by default; of a log: as in gait run."""
+    joints: Optional[str] = None  # noqa: UP045
+    """ros: topic of sensor_msgs/JointState with velocities, /joint_states by default; of a log: as in gait run."""
     targets: Optional[str] = None  # noqa: UP045
-    """ros: topic of a JointState whose positions are joint targets. go1, go2: none to do without."""
-    joint_names: Optional[str] = None  # noqa: UP045
-    """ros: which joint is which, where their names do not tell: theirs=ours,..."""
+    """ros: topic of a JointState whose positions are joint targets. go1, go2, a log: none to do without."""
     stamps: Literal["header", "sent"] = "header"
     """ros: stamps of the headers, or the times at which DDS sent the messages."""
     domain: Optional[int] = None  # noqa: UP045
@@ -57,12 +57,19 @@ class LiveOptions(Common):
     """go1: UDP port to listen at."""
     address: str = "127.0.0.1"
     """go1: address of this machine to listen at; by default only programs on this machine are received."""
+    fuse: tuple[str, ...] = ()
+    """Topics whose poses or fixes correct the estimate; of another type than nav_msgs/Odometry with its name behind a
+    colon, as in /fix:NavSatFix; see docs/fusion.md."""
+    sensors: Optional[Path] = None  # noqa: UP045
+    """With --fuse: YAML file that says where sensors are mounted."""
     speed: float = 1.0
     """Of a log: 2 is twice as fast."""
     odom: str = "/odom"
     """Topic for nav_msgs/Odometry; none to publish none."""
     tf: str = "/tf"
     """Topic for tf2_msgs/TFMessage; none to publish none."""
+    feet: str = NONE
+    """Topic for gait_msgs/FootStates: contact, slip, force and position of the feet, and the ground."""
     frame: str = "odom"
     """Frame of the odometry."""
     child: str = "base_link"
@@ -83,6 +90,9 @@ def run(options: LiveOptions) -> Outcome:
         raise GaitError("--view takes one file: give the source before it, as in gait live ros --view run.rrd")
     if options.record is not None and options.record.suffix != ".mcap":
         raise GaitError(f"{options.record} does not end in .mcap: name the recording so")
+    unfit = [f"--{name.replace('_', '-')}" for name in OF_A_LOG if name in asked(options)]
+    if unfit and options.source in LIVE:
+        raise GaitError(f"{unfit[0]} is for logs: leave it out, or give the path of a log instead of {options.source}")
     show, notes = options.interactive, list[str]()
     with starting(show):
         from gait.live.monitor import Monitor, StatusLine
@@ -90,8 +100,9 @@ def run(options: LiveOptions) -> Outcome:
 
         # A missing package is reported before anything takes time.
         node = _join(options, notes)
-        estimator, source = _source(options, node)
+        estimator, source = _source(options, node, notes)
         odometry, sinks = _sinks(options, node, estimator, source.name)
+        others = _others(options, node)
     monitor, line = Monitor(), StatusLine(show, options.every)
     if not options.json or options.every:
         for one in _network(options, node, source):
@@ -104,14 +115,14 @@ def run(options: LiveOptions) -> Outcome:
             return interrupted() or spent > options.seconds
 
         try:
-            run_live(source, estimator, sinks, monitor, line, stop)
+            run_live(source, estimator, sinks, monitor, line, stop, others)
         finally:
             source.close()
             if node is not None:
                 node.close()
     words = (source.status(), getattr(source, "note", ""))
     told = [f"{one[:1].upper()}{one[1:]}." for one in (*words, *source.ignored.news()) if one]
-    notes += [*monitor.notes, *told]
+    notes = wrapped((*notes, *monitor.notes, *told, *(others.notes() if others is not None else ())))
     following = f"gait run {quote(options.record)}" if options.record is not None and monitor.samples else ""
     rows = [*monitor.rows(), Row("dropped", odometry.dropped, "-")]
     return Outcome(rows, title=source.name, notes=notes, wrote=options.record, next=following)
@@ -122,10 +133,9 @@ def _network(options: LiveOptions, node: Node | None, source: SampleSource) -> l
     from gait.live.sources import dds_name
 
     lines = [] if node is None else [node.words()]
-    sent = [dds_name(topic) for topic in (options.odom, options.tf) if node is not None and topic != NONE]
-    lines += [
-        f"{what} {', '.join(names)}" for what, names in (("listens to", source.listens), ("sends", sent)) if names
-    ]
+    listened = (*source.listens, *(options.fuse if node is not None else ()))
+    sent = [dds_name(topic) for topic in (options.odom, options.tf, options.feet) if node is not None and topic != NONE]
+    lines += [f"{what} {', '.join(names)}" for what, names in (("listens to", listened), ("sends", sent)) if names]
     return lines or ["listens to nothing, sends nothing"]
 
 
@@ -144,19 +154,33 @@ def _join(options: LiveOptions, notes: list[str]) -> Node | None:
     return Node(options.domain, options.interface)
 
 
-def _source(options: LiveOptions, node: Node | None) -> tuple[Estimator, SampleSource]:
-    """The estimator, after a few steps, since the first is slow; and what gives it samples."""
+def _source(options: LiveOptions, node: Node | None, notes: list[str]) -> tuple[Estimator, SampleSource]:
+    """The estimator, after a few steps, since the first is slow; and what gives it samples. Notes are added to."""
     import numpy as np
 
     from gait.estimator import Estimator
-    from gait.io import open_log
+    from gait.fused_run import sensors_of
+    from gait.io.checked import read_checked, warnings_of
+    from gait.io.ros.fused import topic_and_type
     from gait.live.go1 import Go1Source
     from gait.live.sources import Go2Source, ReplaySource, RosSource, Topics, dds_name
 
-    log = None if options.source in ("ros", "go1", "go2") else open_log(options.source)
-    usual = log.robot if log is not None else "go2" if options.source == "go2" else "go1"
-    estimator = Estimator.load(options.robot or usual, options.method, attention=options.view is not None)
-    robot, q = estimator.robot, estimator.robot.q_stand
+    log = None
+    if options.source not in LIVE:
+        reading, findings = read_checked(options.source, options)
+        log = reading.log
+        notes += [*warnings_of(findings, options), *reading.notes]
+    usual = log.load_robot() if log is not None else "go2" if options.source == "go2" else "go1"
+    sensors = sensors_of([topic_and_type(word)[0] for word in options.fuse], options.sensors)
+    estimator = Estimator.load(
+        options.robot or usual,
+        options.method,
+        attention=options.view is not None,
+        feet=options.feet != NONE,
+        sensors=sensors,
+    )
+    robot = estimator.robot
+    q = robot.q_stand[[robot.joint_names.index(name) for name in robot.encoder_names]]
     for k in range(20):
         estimator.update(0.002 * k, np.zeros(3), np.array([0.0, 0.0, 9.81]), q, 0.0 * q, q, 0.0 * q)
     estimator.reset()
@@ -168,17 +192,31 @@ def _source(options: LiveOptions, node: Node | None) -> tuple[Estimator, SampleS
     if options.source == "go2":
         return estimator, Go2Source(node, robot, command="" if options.targets == NONE else "rt/lowcmd")
     targets = "" if options.targets in (None, NONE) else dds_name(str(options.targets))
-    topics = Topics(dds_name(options.imu), dds_name(options.joints), targets)
+    topics = Topics(dds_name(options.imu or "/imu"), dds_name(options.joints or "/joint_states"), targets)
     return estimator, RosSource(node, robot, topics, options.joint_names, options.stamps)
+
+
+def _others(options: LiveOptions, node: Node | None) -> ExternalTopics | None:
+    """What gives measurements of other sensors, if any are asked for."""
+    if not options.fuse:
+        return None
+    from gait.io import open_log
+    from gait.live.external_topics import DdsTopics, LoggedTopics
+
+    if options.source not in ("ros", "go1", "go2"):
+        return LoggedTopics(Path(options.source), options.fuse, open_log(options.source).t)
+    if node is None:
+        raise GaitError("--fuse needs DDS: leave out --odom none, or --tf none")
+    return DdsTopics(node, options.fuse, options.stamps == "header")
 
 
 def _sinks(
     options: LiveOptions, node: Node | None, estimator: Estimator, source: str
 ) -> tuple[OdometrySink, list[Sink]]:
     """Where states go; the odometry first, since a control loop waits for it."""
-    from gait.io.ros.definitions import ODOMETRY, TRANSFORMS
+    from gait.io.ros.definitions import FOOT_STATES, ODOMETRY, TRANSFORMS
     from gait.io.ros.mcap_writer import McapRecorder
-    from gait.io.ros.odometry import Converter, Encoder
+    from gait.io.ros.odometry import Converter, Encoder, FootEncoder
     from gait.live.session import OdometrySink, ViewSink
     from gait.live.sources import dds_name
     from gait.report.rerun_view import View
@@ -196,5 +234,7 @@ def _sinks(
     if options.record is not None:
         recorder = McapRecorder(options.record, encoder, robot=robot.name, method=estimator.method, source=source)
     publishers = writer(options.odom, ODOMETRY, 10), writer(options.tf, TRANSFORMS, 100)
-    sink = OdometrySink(Converter(robot), encoder, *publishers, recorder, robot.joint_names)
+    sink = OdometrySink(Converter(robot), encoder, *publishers, recorder, robot.encoder_names)
+    if options.feet != NONE:
+        sink.publish_feet(FootEncoder(robot.leg_names, options.frame), writer(options.feet, FOOT_STATES, 10))
     return sink, [sink, *views]

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import json
 import shlex
-import textwrap
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, share_bar
+from gait.commands import Common, Outcome, quote, share_bar, wrapped
 from gait.errors import GaitError
 from gait.methods import DEFAULT
-from gait.read_options import ReadOptions
+from gait.read_options import NONE, ReadOptions, asked, given_words
 from gait.rows import Row, rows_to_json
 
 if TYPE_CHECKING:
     from gait.estimator import Estimator, StateArrays
+    from gait.external import ExternalSensor
+    from gait.io.ros.fused import Fused
     from gait.log import Log, Trajectory
     from gait.report.rerun_view import View
     from gait.report.table import Table
 
 Progress = Callable[[str, float], None]
+OUTPUTS = ("tum", "csv", "mcap", "report")
+"""Files of a run, by what `--write` calls them."""
+REPORT = OUTPUTS[-1]
 WINDOW = 5.0
 """Seconds of the relative error."""
 SHOWN = {
@@ -45,8 +49,7 @@ SHOWN = {
 """Rows of the table, and their labels."""
 AT_REST = (
     "The log has no ground truth: taken to begin at rest, with roll and pitch from the accelerometer, at the origin,"
-    " facing along x. If the robot moves at the first sample, cut to where it stands: gait convert LOG NEW.npz"
-    " --start 1.5"
+    " facing along x."
 )
 
 
@@ -64,9 +67,16 @@ class RunOptions(Common, ReadOptions):
     start: Literal["auto", "truth", "gravity"] = "auto"
     """Start from the true state, or at rest with roll and pitch from the accelerometer; auto takes ground truth if
     there is any."""
+    fuse: tuple[str, ...] = ()
+    """Topics of the bag whose poses or fixes correct the estimate: nav_msgs/Odometry, geometry_msgs/PoseStamped or
+    PoseWithCovarianceStamped, sensor_msgs/NavSatFix; see docs/fusion.md."""
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
+    sensors: Optional[Path] = None  # noqa: UP045
+    """With --fuse: YAML file that says where sensors are mounted."""
     out: Optional[Path] = None  # noqa: UP045
     """Folder for the results, which must not hold anything; runs/run/STAMP by default."""
+    write: str = ",".join(OUTPUTS)
+    """What to write, with commas: tum, csv, mcap, report; csv takes most room and time, 1.4 kB a sample."""
     view: Optional[tuple[Path, ...]] = None  # noqa: UP045
     """Show the robot in Rerun; with the name of an .rrd file, write that instead."""
 
@@ -75,17 +85,21 @@ def run(options: RunOptions) -> Outcome:
     """Read, estimate, write, and report the accuracy."""
     if options.view is not None and len(options.view) > 1:
         raise GaitError("--view takes one file: give the log before it, as in gait run LOG --view run.rrd")
+    outputs = _outputs(options)
     with share_bar(options.interactive) as progress:
-        from gait.io import read
         from gait.io.atomic import whole_folder
+        from gait.io.checked import read_checked, warnings_of, wrong_rows
 
         progress("reading the log", 0.0)
-        reading = read(options.log, options)
+        reading, findings = read_checked(options.log, options)
+        if any(one.used == "truth" and one.name.strip("/") in fused_names(options.fuse) for one in reading.streams):
+            # What is fused cannot be what is compared with.
+            reading, findings = read_checked(options.log, replace(options, truth=NONE))
         progress("estimating", 0.1)
         done, view = _estimate(options, reading.log)
-        log, rows = done.log, _rows(done)
+        log, rows = done.log, [*_rows(done), *wrong_rows(findings)]
         with whole_folder(options.out, "run") as folder:
-            _write(options, folder.work, done, rows, progress)
+            _write(options, outputs, folder.work, done, rows, progress)
             if view is not None:
                 view.show_run(log, done.trajectory, done.details, _fifth(progress, "drawing for Rerun", 0.8))
                 view.close()
@@ -94,8 +108,13 @@ def run(options: RunOptions) -> Outcome:
         following = f"rerun {quote(options.view[0])}"
     method = done.trajectory.source
     title = f"{options.log.name} by {method}: {log.duration:.1f} s of {done.estimator.robot.name}"
-    notes = [line for note in (*reading.notes, *_notes(done)) for line in textwrap.wrap(note, 100)]
+    notes = wrapped((*warnings_of(findings, options), *reading.notes, *_notes(done)))
     return Outcome(rows, tables=[_table(rows, title, method)], notes=notes, wrote=folder.final, next=following)
+
+
+def fused_names(words: tuple[str, ...]) -> list[str]:
+    """The topics of --fuse, without their types and slashes."""
+    return [word.partition(":")[0].strip("/") for word in words]
 
 
 def _fifth(progress: Progress, what: str, start: float) -> Callable[[float], None]:
@@ -111,9 +130,12 @@ class _Run:
     estimator: Estimator
     start: str
     trajectory: Trajectory
-    details: StateArrays
+    details: StateArrays | None
+    """For the report and the view alone: of ten minutes they take half a gigabyte."""
     spent: float
     """Seconds that the estimate took."""
+    fused: tuple[str, ...] = ()
+    """What became of measurements of other sensors, a sentence for each."""
 
     @property
     def at_rest(self) -> bool:
@@ -137,23 +159,57 @@ def _estimate(options: RunOptions, log: Log) -> tuple[_Run, View | None]:
     from gait.estimator import Estimator
 
     start = options.start if options.start != "auto" else ("truth" if log.has_truth else "gravity")
-    estimator = Estimator.load(options.robot or log.robot, options.method)
+    waiting, sensors = _measurements(options, log)
+    robot = options.robot or log.load_robot()
+    estimator = Estimator.load(robot, options.method, attention=bool(waiting), feet=bool(waiting), sensors=sensors)
     view = None
     if options.view is not None:
         from gait.report.rerun_view import View
 
         view = View(estimator.robot, options.view[0] if options.view else None)
     begin = time.perf_counter()
+    if waiting:
+        from gait.fused_run import run_fused, summary_lines
+
+        done = run_fused(estimator, log, waiting, start)
+        spent, told = time.perf_counter() - begin, tuple(summary_lines(done.results))
+        return _Run(log, estimator, start, done.trajectory, done.states, spent, told), view
     trajectory = estimator.run(log, start)
     spent = time.perf_counter() - begin
-    # Once more, and not timed: to record the attention costs time, and changes no number.
-    attentive = Estimator.load(estimator.robot, options.method, attention=True)
-    return _Run(log, estimator, start, trajectory, attentive.run_with_details(log, start)[1], spent), view
+    details = None
+    if view is not None or {REPORT, "mcap"} & set(_outputs(options)):
+        # Once more, and not timed: to record the attention costs time, and changes no number.
+        attentive = Estimator.load(estimator.robot, options.method, attention=True, feet=True)
+        details = attentive.run_with_details(log, start)[1]
+    return _Run(log, estimator, start, trajectory, details, spent), view
+
+
+def _outputs(options: RunOptions) -> tuple[str, ...]:
+    """What the user wants written."""
+    wanted = tuple(filter(None, (word.strip() for word in options.write.split(","))))
+    for word in wanted:
+        if word not in OUTPUTS:
+            raise GaitError(f"--write cannot write '{word}': choose some of {', '.join(OUTPUTS)}, with commas")
+    return wanted
+
+
+def _measurements(options: RunOptions, log: Log) -> tuple[list[Fused], dict[str, ExternalSensor]]:
+    """What other sensors measured, as they arrived, and how they are mounted."""
+    if not options.fuse:
+        if options.sensors is not None:
+            raise GaitError("--sensors describes what --fuse names: give --fuse TOPIC too")
+        return [], {}
+    from gait.fused_run import sensors_of
+    from gait.io.ros.fused import read_fused
+
+    found = read_fused(options.log, options.fuse, log.t)
+    return found, sensors_of(sorted({one.name for one in found}), options.sensors)
 
 
 def _notes(done: _Run) -> list[str]:
     """What was assumed, and the faults of the log."""
     notes = [AT_REST] if done.at_rest else []
+    notes += done.fused
     if gaps := done.log.gaps():
         longest = max(length for _, length in gaps)
         notes.append(
@@ -211,30 +267,40 @@ def _table(rows: list[Row], title: str, method: str) -> Table:
     return Table("run", title, "", ("",), (method,), tuple(lines), best="")
 
 
-def _write(options: RunOptions, folder: Path, done: _Run, rows: list[Row], progress: Progress) -> None:
-    """Write all files of the run."""
+def _write(
+    options: RunOptions, outputs: Sequence[str], folder: Path, done: _Run, rows: list[Row], progress: Progress
+) -> None:
+    """Write the files of the run."""
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation
     from gait.report.html import run_pages, write_report
 
     log, trajectory, robot = done.log, done.trajectory, done.estimator.robot
-    progress("writing trajectory.csv", 0.3)
-    trajectory.to_tum(folder / "trajectory.tum")
-    trajectory.to_csv(folder / "trajectory.csv")
-    written = _fifth(progress, "writing trajectory.mcap", 0.5)
-    write_mcap(folder / "trajectory.mcap", trajectory, robot, log.gyro, written)
-    progress("writing the report", 0.7)
+    progress("writing the trajectory", 0.3)
+    if "tum" in outputs:
+        trajectory.to_tum(folder / "trajectory.tum")
+    if "csv" in outputs:
+        trajectory.to_csv(folder / "trajectory.csv")
+    if "mcap" in outputs:
+        written = _fifth(progress, "writing trajectory.mcap", 0.5)
+        write_mcap(folder / "trajectory.mcap", trajectory, robot, log.gyro, written, done.details)
     settings = {
-        "command": shlex.join(["gait", "run", str(options.log), "--method", options.method, "--start", done.start]),
+        "command": shlex.join(
+            ["gait", "run", str(options.log), "--method", options.method, "--start", done.start, *given_words(options)]
+        ),
         "log": str(options.log),
         "method": options.method,
         "start": done.start,
         "robot": robot.name,
+        **{name: str(value) for name, value in asked(options).items()},
     }
-    facts = [*(Row(name, value, "-") for name, value in settings.items()), *rows, *installation()]
-    words = AT_REST if done.at_rest else f"{log.duration:.1f} s, started from {done.start}."
-    title = f"{options.log.name} by {done.trajectory.source}"
-    pages = run_pages(log, trajectory, done.details, rows)
-    write_report(folder / "report.html", title, words, *pages, facts)
+    if REPORT in outputs:
+        progress("writing the report", 0.7)
+        facts = [*(Row(name, value, "-") for name, value in settings.items()), *rows, *installation()]
+        words = AT_REST if done.at_rest else f"{log.duration:.1f} s, started from {done.start}."
+        title = f"{options.log.name} by {done.trajectory.source}"
+        assert done.details is not None
+        pages = run_pages(log, trajectory, done.details, rows)
+        write_report(folder / "report.html", title, words, *pages, facts)
     (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     (folder / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from gait.errors import GaitError, os_errors
@@ -12,6 +13,7 @@ from gait.io.format import Reading as Reading
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
 from gait.io.ros.bag import Bag
+from gait.io.storage import is_remote, local_copy, location
 from gait.io.tum import Tum
 from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions as ReadOptions
@@ -45,14 +47,18 @@ def open_any(path: str | Path) -> Log | Trajectory:
     return read(path).record
 
 
-def read(path: str | Path, options: ReadOptions | None = None) -> Reading:
+def read(path: str | Path, options: ReadOptions | None = None, notes: Notes | None = None) -> Reading:
     """Read whatever a file holds, with notes on what was guessed.
 
     Args:
         path: a file of any format in `FORMATS`.
         options: what to say where guessing is not enough.
+        notes: is filled on the way, and so holds the topics of a bag even if it cannot be read.
     """
-    path, options, notes = Path(path), options or ReadOptions(), Notes()
+    if is_remote(path):
+        with local_copy(path) as here:
+            return replace(read(here, options, notes), path=location(path))
+    path, options, notes = Path(path), options or ReadOptions(), notes or Notes()
     head = b"" if path.is_dir() else _head(path)
     for candidate in FORMATS:
         if candidate.matches(head) or (path.is_dir() and isinstance(candidate, Bag)):

@@ -15,13 +15,16 @@ from gait.io import clock
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.foreign import read_foreign
-from gait.io.format import Kind, Notes, build, header, in_order, parse_header
+from gait.io.format import Kind, Notes, build, header, parse_header
+from gait.io.native import as_asked
 from gait.log import Log, Record, Trajectory
 from gait.log.fields import AXES, Field, Labels, refuse_unknown
 from gait.read_options import ReadOptions
 from gait.robot import Robot
 
 MOST_COLUMNS = 10_000
+_ROWS = 4096
+"""Rows that are written at once."""
 _MARK = "# gait: "
 _TIME = ("t", "t_ns")
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -50,17 +53,20 @@ class Csv:
         lines = text.splitlines()
         start = _first(path, lines)
         if options.columns is None and not _is_foreign(lines, start):
-            return in_order(_read(path, text, {}, "go1"), options)
+            return as_asked(_read(path, text, {}, "go1"), options, notes, path)
         return read_foreign(path, lines, start, options, notes)
 
     def write(self, record: Record, path: Path) -> None:
         """Write a header for gait in a comment, the names of the columns, and a line for each row."""
-        columns = _flatten(record)
+        names, blocks = _flatten(record)
         with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.write(f"{_MARK}{header(record, rows=len(record))}\n")
-            file.write(",".join(columns) + "\n")
-            # Python writes the shortest text that gives the same float64 back.
-            file.writelines(",".join(map(repr, row)) + "\n" for row in zip(*columns.values(), strict=True))
+            file.write(",".join(names) + "\n")
+            for start in range(0, len(record), _ROWS):
+                # As Python's own numbers, they take several times the room.
+                columns = [one for block in blocks for one in block[start : start + _ROWS].T.tolist()]
+                # Python writes the shortest text that gives the same float64 back.
+                file.writelines(",".join(map(repr, row)) + "\n" for row in zip(*columns, strict=True))
 
 
 def read_csv(
@@ -134,16 +140,17 @@ def _separator(line: str) -> str:
     return max(_SEPARATORS, key=line.count)
 
 
-def _flatten(record: Record) -> dict[str, list[Any]]:
-    """Every column by its name."""
-    columns: dict[str, list[Any]] = {name: stamps.tolist() for name, stamps in clock.pack(record.t).items()}
+def _flatten(record: Record) -> tuple[list[str], list[AnyArray]]:
+    """Names of all columns, and their values (N, k) field by field."""
+    stamps = clock.pack(record.t)
+    names, blocks = list(stamps), [one[:, None] for one in stamps.values()]
     arrays: dict[str, AnyArray] = record.arrays()
     for field in record.FIELDS[1:]:
         if field.name in arrays:
             flat = arrays[field.name].reshape(len(record), -1)
-            whole = flat if field.dtype == "float64" else flat.astype(np.int64)
-            columns |= zip(field.columns(record.labels), whole.T.tolist(), strict=True)
-    return columns
+            names += field.columns(record.labels)
+            blocks.append(flat if field.dtype == "float64" else flat.astype(np.int64))
+    return names, blocks
 
 
 def _rename(names: Sequence[str], columns: Mapping[str, str | None], path: Path) -> list[str | None]:

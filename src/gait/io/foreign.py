@@ -14,13 +14,14 @@ from gait.arrays import AnyArray, Array
 from gait.documents import load_yaml, named
 from gait.errors import GaitError, located, os_errors
 from gait.io.format import Notes
-from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column
+from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column, says_truth
 from gait.io.joints import match_joints, meaning_of
 from gait.io.motion import rotation_rate
 from gait.io.signals import Signal, merge
 from gait.io.text_numbers import parse
-from gait.log import Log
+from gait.log import MAX_GAP, Log
 from gait.log.fields import AXES
+from gait.log.record import places
 from gait.read_options import NONE, ReadOptions
 from gait.robot import Robot
 
@@ -43,6 +44,8 @@ class Piece:
     """(n, k)."""
     names: tuple[str, ...] = ()
     """Of the joints, where the file tells."""
+    sure: bool = False
+    """Whether the user, or a name of gait's own, says which field it is."""
 
 
 def read_map(path: Path | None, names: Collection[str], where: Path) -> dict[str, Guess | None]:
@@ -119,7 +122,7 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
     for piece in (by_field[name] for name in PER_JOINT if name in by_field):
         names = piece.names or tuple(f"joint_{i}" for i in range(piece.values.shape[1]))
         with located(f"{path}, {piece.where}"):
-            match = match_joints(names, robot.joint_names, options.joint_names)
+            match = match_joints(names, robot.encoder_names, options.joint_names)
         notes.say(match.note if piece.field == "q" else "")
         piece.values = piece.values[:, list(match.index)]
     signals = {}
@@ -130,10 +133,26 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
     if "truth" in signals and not {"pos_w", "quat_wb_wxyz"} <= set(signals["truth"].arrays):
         notes.say("ground truth needs position and rotation: what there is of it was left out")
         del signals["truth"]
+    if "truth" in signals and not _is_truth([by_field[name] for name in ("pos_w", "quat_wb_wxyz")], options, notes):
+        del signals["truth"]
     if "truth" in signals:
         _settle_quaternions(by_field["quat_wb_wxyz"], signals["truth"], signals["imu"], notes)
     with located(path):
-        return merge(signals, robot, notes, path.name, align=options.align_clock)
+        return merge(signals, robot, notes, path.name, options)
+
+
+def _is_truth(pieces: list[Piece], options: ReadOptions, notes: Notes) -> bool:
+    """Whether a pose is ground truth: named so, mapped or asked for; any other may be an estimate."""
+    if options.truth is not None:
+        asked = options.truth.strip("/")
+        if not any(piece.where.startswith(asked) for piece in pieces):
+            raise GaitError(f"nothing for a pose is named {asked}: give --truth {pieces[0].where}, or --truth {NONE}")
+        return True
+    if all(piece.sure or says_truth(piece.where) for piece in pieces):
+        return True
+    both = " and ".join(piece.where for piece in pieces)
+    notes.say(f"{both} may be an estimate, and are not taken as ground truth: --truth {pieces[0].where} if they are")
+    return False
 
 
 def _signal(pieces: list[Piece]) -> Signal:
@@ -174,7 +193,8 @@ def _likeness(one: Array, other: Array) -> float:
 def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOptions, notes: Notes) -> Log:
     """Read the table whose column names are in line `start`."""
     names = [name.strip().strip('"') for name in lines[start].split(",")]
-    found = _columns(names, options, notes, path)
+    given = read_map(options.columns, names, path)
+    found = _columns(names, given, options, notes)
     values = _numbers(path, lines, start + 1, names, found)
     stamps = [name for name, guess in found.items() if guess.field == "t"]
     if not stamps:
@@ -194,17 +214,41 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
             have, lacks = ", ".join(parts.values()), f"{field}.{missing[0]}"
             raise GaitError(f"{path} has {have} for {field}, but nothing for {lacks}: name it with --columns")
         columns = np.column_stack([values[parts[part]] * found[parts[part]].scale for part in order])
+        columns = _without_holes(t, columns, [parts[part] for part in order], notes)
         known = np.isfinite(columns).all(axis=1) & np.isfinite(t)
         if known.any():
             # Where a sensor was silent its cells are empty, and it has stamps of its own.
-            pieces.append(Piece(field, parts[order[0]], t[known], columns[known], tuple(order)))
+            sure = all(name in given or _own(name) for name in parts.values())
+            pieces.append(Piece(field, parts[order[0]], t[known], columns[known], tuple(order), sure))
+        if not known.all():
+            notes.say(f"{field}: {int(known.sum())} of {len(known)} rows have numbers")
     return log_of(pieces, options, notes, path)
 
 
-def _columns(names: Sequence[str], options: ReadOptions, notes: Notes, path: Path) -> dict[str, Guess]:
+def _without_holes(t: Array, columns: Array, names: Sequence[str], notes: Notes) -> Array:
+    """Columns of one sensor with cells filled that lack a number while others of the row have one."""
+    there = np.isfinite(columns)
+    row = there.any(axis=1) & np.isfinite(t)
+    filled = columns.copy()
+    for i, name in enumerate(names):
+        holes, known = row & ~there[:, i], there[:, i] & np.isfinite(t)
+        if not holes.any() or known.sum() < 2 or (np.diff(t[known]) <= 0.0).any():
+            continue
+        before, _ = places(t[known], t[holes])
+        inside = (t[holes] >= t[known][0]) & (t[holes] <= t[known][-1])
+        near = inside & (t[known][before + 1] - t[known][before] <= MAX_GAP)
+        filled[holes, i] = np.where(near, np.interp(t[holes], t[known], columns[known, i]), np.nan)
+        lost = int((~near).sum())
+        rest = f"; {lost} rows in longer gaps are dropped" if lost else ""
+        notes.say(f"column {name}: {int(holes.sum())} of {len(t)} cells are not numbers, and were interpolated{rest}")
+    return filled
+
+
+def _columns(
+    names: Sequence[str], given: Mapping[str, Guess | None], options: ReadOptions, notes: Notes
+) -> dict[str, Guess]:
     """What each column is used for; those that are not used are listed in the notes."""
-    given = read_map(options.columns, names, path)
-    joints = [meaning_of(name) for name in Robot.load(options.robot or "go1").joint_names]
+    joints = [meaning_of(name) for name in Robot.load(options.robot or "go1").encoder_names]
     found: dict[str, Guess] = {}
     guessed: list[str] = []
     for name in names:

@@ -97,7 +97,8 @@ class Format(Protocol):
 def header(record: Record, **more: object) -> str:
     """One line of JSON: what the file holds, and everything beside the arrays."""
     kind = next(name for name, kind in KINDS.items() if isinstance(record, kind))
-    return json.dumps({"gait": kind, "version": VERSION, **record.metadata(), **more})
+    about = {name: value for name, value in record.metadata().items() if name != "description" or value}
+    return json.dumps({"gait": kind, "version": VERSION, **about, **more})
 
 
 def parse_header(text: str, where: str) -> tuple[Kind, dict[str, Any]]:
@@ -109,7 +110,7 @@ def parse_header(text: str, where: str) -> tuple[Kind, dict[str, Any]]:
         raise GaitError(f"{where} has a header that gait did not write: convert the file again") from None
     if version != VERSION:
         raise GaitError(f"{where} has layout version {version}, this gait reads {VERSION}: upgrade gait")
-    types = {"robot": str, "source": str, "leg_names": list, "joint_names": list, "rows": int}
+    types = {"robot": str, "source": str, "leg_names": list, "joint_names": list, "rows": int, "description": str}
     for name, value in tree.items():
         if name not in (*kind.METADATA, "rows") or not isinstance(value, types[name]):
             raise GaitError(f"{where} has a header that gait did not write (at '{name}'): convert the file again")
@@ -122,8 +123,3 @@ def build(kind: Kind, arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any
         refuse_unknown(arrays, [one.name for one in kind.FIELDS], kind.KIND)
         given: dict[str, Any] = {**arrays, **metadata}
         return kind(**given)
-
-
-def in_order(record: Log | Trajectory, options: ReadOptions) -> Log | Trajectory:
-    """A Log with its joints in the order of the robot that the options name, if they name one."""
-    return record.reorder(options.robot) if isinstance(record, Log) and options.robot is not None else record

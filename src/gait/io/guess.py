@@ -39,6 +39,7 @@ _WORDS = {
     "body": "b body local",
 }
 """Words that names of columns and datasets are made of, by what they mean."""
+_TRUTH = r"truth|vicon|mocap|motion_?capture|optitrack|qualisys|vrpn|natnet|phasespace"
 _MEANINGS = {meaning: frozenset(words.split()) for meaning, words in _WORDS.items()}
 _SHORT = {
     **dict.fromkeys(("wx", "wy", "wz", "gx", "gy", "gz"), "gyro"),
@@ -94,6 +95,11 @@ def guess_column(name: str, joints: Sequence[object], meaning: object) -> Guess 
         field = _joint_field(means)
         return None if field is None else Guess(field, f"joint_{int(index)}", scale)
     return Guess("t", "", scale) if "time" in means and "joint" not in means else None
+
+
+def says_truth(name: str) -> bool:
+    """Whether the name of a topic, column or dataset speaks of ground truth or of motion capture."""
+    return "gt" in words_of(name) or re.search(_TRUTH, name.lower()) is not None
 
 
 def _meant(words: Sequence[str]) -> set[str]:

@@ -64,7 +64,7 @@ class Hdf5:
             joints = names.get(key, ()) if guess.field in PER_JOINT else ()
             with np.errstate(invalid="ignore", over="ignore"):
                 values = arrays[key] * guess.scale
-            pieces.append(Piece(guess.field, key, t, values, joints))
+            pieces.append(Piece(guess.field, key, t, values, joints, sure=key in given))
         for key, (text, rows) in about.items():
             used = ROLE[fields[key].field] if key in fields else ""
             notes.streams.append(StreamInfo(key, text, rows, float("nan"), used))

@@ -21,8 +21,8 @@ SURE = 0.8
 """Least correlation at which an offset is accepted."""
 OVERLAP = 0.5
 """Of the shorter signal, the part that must meet the other: slow motions look alike over short stretches."""
-SPAN = 2.0
-"""Shorter signals (s) tell no offset."""
+SPAN, LONGEST = 2.0, 36_000.0
+"""Shorter signals (s) tell no offset; of longer ones, whose stamps may be in another unit, none is looked for."""
 
 
 def differentiate(t: Array, values: Array, window: float = WINDOW) -> Array:
@@ -111,7 +111,8 @@ def clock_offset(t: Array, rate: Array, other_t: Array, other_rate: Array, limit
         other_rate: its angular rate (m, 3).
         limit: greatest offset to look for, s; any by default.
     """
-    if min(t[-1] - t[0], other_t[-1] - other_t[0]) < SPAN:
+    spans = t[-1] - t[0], other_t[-1] - other_t[0]
+    if min(spans) < SPAN or max(spans) > LONGEST:
         return Offset(0.0, 0.0)
     one, other = (_even(*pair) for pair in ((t, rate), (other_t, other_rate)))
     size = 1 << (len(one) + len(other) - 1).bit_length()

@@ -16,8 +16,9 @@ from gait.arrays import AnyArray
 from gait.errors import GaitError, os_errors
 from gait.io import clock
 from gait.io.atomic import atomic_path
-from gait.io.format import Notes, build, header, in_order, parse_header
+from gait.io.format import Notes, build, header, parse_header
 from gait.io.limits import Budget
+from gait.io.native import as_asked
 from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions
 
@@ -37,7 +38,7 @@ class Npz:
         arrays = _load(path)
         kind, metadata = parse_header(str(arrays.pop("header")), str(path))
         arrays["t"] = clock.unpack(arrays, str(path))
-        return in_order(build(kind, arrays, metadata, str(path)), options)
+        return as_asked(build(kind, arrays, metadata, str(path)), options, notes, path)
 
     def write(self, record: Record, path: Path, compress: bool = False) -> None:
         """Write every array and the header. Compressing noise is slow and gains little, so it is not the default."""

@@ -12,8 +12,11 @@ from gait.arrays import AnyArray, Array
 from gait.errors import GaitError
 from gait.io.format import Notes
 from gait.io.motion import clock_offset, differentiate, rotation_rate, world_velocity
+from gait.io.scaling import scaled
 from gait.log import MAX_GAP, Log
+from gait.log.fields import AXES
 from gait.log.record import interpolate, places
+from gait.read_options import ReadOptions
 from gait.robot import Robot
 
 RESET = 1.0
@@ -26,6 +29,8 @@ LAST = 1e11
 """Seconds: three thousand years, beyond which a stamp is damage."""
 GREATEST = 1e9
 """Beyond any sensor in its unit: such a value is damage, and its square might not be a number."""
+COLLAPSED = 0.5
+"""A signal that keeps less of its samples than this, since stamps repeat, has stamps that were rounded."""
 QUICK = 0.02
 """Length of the parabola for joint velocities, s: joints move faster than bodies."""
 
@@ -94,7 +99,14 @@ def mend(signal: Signal, notes: Notes, optional: tuple[str, ...] = ()) -> Signal
         notes.say(f"{signal.name}: {int((steps < 0.0).sum())} samples were out of order, and were sorted")
         signal = signal.pick(np.argsort(signal.t, kind="stable"))
         steps = np.diff(signal.t)
-    if (steps == 0.0).any():
+    repeated = float(np.mean(steps == 0.0)) if len(steps) else 0.0
+    if repeated > 1.0 - COLLAPSED:
+        kinds = len(steps) + 1 - int((steps == 0.0).sum())
+        raise GaitError(
+            f"{signal.name}: {len(steps) + 1} samples have {kinds} different stamps, which were rounded when they were"
+            " recorded: use the other clock (--time message or --time header), or record stamps with all their digits"
+        )
+    if repeated:
         notes.say(f"{signal.name}: {int((steps == 0.0).sum())} samples with a repeated stamp dropped")
         signal = signal.pick(np.concatenate([[True], steps > 0.0]))
     return signal
@@ -116,7 +128,7 @@ def _longest_run(signal: Signal, notes: Notes) -> Signal:
 
 
 def merge(
-    signals: Mapping[str, Signal], robot: Robot, notes: Notes, source: str, align: bool = False, keep: str = ""
+    signals: Mapping[str, Signal], robot: Robot, notes: Notes, source: str, options: ReadOptions, keep: str = ""
 ) -> Log:
     """Make a Log.
 
@@ -127,13 +139,15 @@ def merge(
         robot: whose joints they are.
         notes: is told what was done.
         source: for `Log.source`.
-        align: estimate the time offset of the ground truth from the angular rates, and remove it.
+        options: with `scale` and `align_clock`.
         keep: a signal that the user asked for, which is therefore kept however little of the log it covers.
     """
     feet = tuple(one.name for one in Log.FIELDS if one.role == "feet")
     optional = {"joints": ("dq", "tau"), "truth": ("vel_w", "twist"), "feet": feet}
     ready = {role: mend(signal, notes, optional.get(role, ())) for role, signal in signals.items()}
+    labels = {**AXES, "leg": robot.leg_names, "joint": robot.joint_names}
     for role, signal in ready.items():
+        signal.arrays = scaled(signal.arrays, options.scale, labels)
         if len(signal.t) < 2:
             raise GaitError(f"{signal.name} has {len(signal.t)} usable samples: choose another topic for {role}")
     joints = ready["joints"]
@@ -144,7 +158,7 @@ def merge(
         del joints.arrays["tau"]
         notes.say(f"{joints.name}: all torques are zero, and were left out")
     if "truth" in ready:
-        ready["truth"] = _prepare_truth(ready["truth"], ready["imu"], notes, align)
+        ready["truth"] = _prepare_truth(ready["truth"], ready["imu"], notes, options.align_clock)
 
     t = _rows(ready, notes, keep)
     arrays: dict[str, Any] = {"t": t}
@@ -174,18 +188,23 @@ def _prepare_truth(truth: Signal, imu: Signal, notes: Notes, align: bool) -> Sig
         truth.arrays["vel_w"], words = world_velocity(truth.t, truth.arrays["pos_w"], quat, twist)
         notes.say(f"{truth.name}: {words}" if words else "")
     if align:
-        offset = clock_offset(imu.t, imu.arrays["gyro"], truth.t, rotation_rate(truth.t, quat))
-        if not offset.sure:
-            raise GaitError(
-                f"cannot align the clock of {truth.name}: it does not turn as the gyro does (correlation"
-                f" {offset.correlation:.2f}); leave out --align-clock, or give another --truth"
-            )
-        truth.t = truth.t + offset.seconds
-        notes.say(
-            f"{truth.name}: its clock was {'behind' if offset.seconds > 0 else 'ahead'} by"
-            f" {abs(offset.seconds) * 1e3:.1f} ms, and was aligned (correlation {offset.correlation:.2f})"
-        )
+        truth.t = aligned_stamps(truth, imu, notes)
     return truth
+
+
+def aligned_stamps(truth: Signal, imu: Signal, notes: Notes) -> Array:
+    """Stamps of the ground truth on the clock of the IMU, from the angular rates."""
+    offset = clock_offset(imu.t, imu.arrays["gyro"], truth.t, rotation_rate(truth.t, truth.arrays["quat_wb_wxyz"]))
+    if not offset.sure:
+        raise GaitError(
+            f"cannot align the clock of {truth.name}: it does not turn as the gyro does (correlation"
+            f" {offset.correlation:.2f}); leave out --align-clock, or give another --truth"
+        )
+    notes.say(
+        f"{truth.name}: its clock was {'behind' if offset.seconds > 0 else 'ahead'} by"
+        f" {abs(offset.seconds) * 1e3:.1f} ms, and was aligned (correlation {offset.correlation:.2f})"
+    )
+    return np.asarray(truth.t + offset.seconds)
 
 
 def _rows(ready: dict[str, Signal], notes: Notes, keep: str) -> Array:

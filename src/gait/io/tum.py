@@ -33,6 +33,11 @@ class Tum:
         t = values["t"]
         pos_w = np.stack([values[name] for name in ("x", "y", "z")], axis=1)
         quat = np.stack([values[name] for name in ("qw", "qx", "qy", "qz")], axis=1)
+        if notes is not None:
+            notes.say(
+                f"{path.name} has no velocities: they are differences of its positions, with their noise; a CSV or npz"
+                " of the trajectory has those of the filter"
+            )
         if len(t) < 2:
             raise GaitError(f"{path} has one pose: two are needed to tell a velocity")
         with located(path):

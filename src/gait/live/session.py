@@ -13,10 +13,12 @@ from typing import Protocol
 import numpy as np
 
 from gait.estimator import Estimator, State
+from gait.io.ros.definitions import FOOT_STATES
 from gait.io.ros.mcap_writer import McapRecorder
 from gait.io.ros.messages import TOPICS, encode_sample
-from gait.io.ros.odometry import Converter, Encoder
+from gait.io.ros.odometry import Converter, Encoder, FootEncoder
 from gait.live.dds import Writer
+from gait.live.external_topics import ExternalTopics
 from gait.live.monitor import Monitor, StatusLine
 from gait.live.pairing import NS, Arrival
 from gait.live.sources import SampleSource
@@ -53,6 +55,7 @@ class OdometrySink:
     """Of the samples, which are recorded as well."""
 
     def __post_init__(self) -> None:
+        self._feet: tuple[FootEncoder, Writer | None, int] | None = None
         recorder = self.recorder
         self._channels = {role: recorder.channel(*topic) for role, topic in TOPICS.items()} if recorder else {}
 
@@ -67,6 +70,18 @@ class OdometrySink:
             self.recorder.write_messages(arrival.ns, odometry, transform)
             for role, message in encode_sample(arrival.ns, self.joint_names, arrival.sample):
                 self.recorder.write_to(self._channels[role], arrival.ns, message)
+
+        if self._feet is not None and state.foot_pos_w is not None:
+            encoder, feet, channel = self._feet
+            message = encoder.encode(arrival.ns, state)
+            if feet is not None:
+                feet.write(message)
+            if self.recorder is not None:
+                self.recorder.write_to(channel, arrival.ns, message)
+
+    def publish_feet(self, encoder: FootEncoder, writer: Writer | None) -> None:
+        """Send what states say of feet and ground as well, and record it."""
+        self._feet = encoder, writer, self.recorder.channel("/foot_states", FOOT_STATES) if self.recorder else -1
 
     def close(self) -> None:
         """Complete the file."""
@@ -106,6 +121,7 @@ def run_live(
     monitor: Monitor,
     line: StatusLine,
     stop: Callable[[], bool] = lambda: False,
+    others: ExternalTopics | None = None,
 ) -> None:
     """Estimate until the source ends or `stop` says so; sinks are closed whatever happens.
 
@@ -116,6 +132,7 @@ def run_live(
         monitor: given every sample.
         line: for the terminal.
         stop: asked every few milliseconds.
+        others: measurements of other sensors, whose names the estimator knows.
     """
     gc.collect()
     # What is there now stays: the collector need not look at it again, which would take it tens of milliseconds.
@@ -131,6 +148,8 @@ def run_live(
                 for sink in sinks:
                     sink.put(arrival, state)
                 monitor.add(arrival, state, time.time_ns())
+                if others is not None:
+                    others.correct(estimator, start.zero_ns, arrival.ns)
             if line.due():
                 for news in source.ignored.news():
                     line.say(news)
@@ -149,7 +168,8 @@ class _Start:
     def __init__(self, source: SampleSource, monitor: Monitor) -> None:
         self._source, self._monitor = source, monitor
         self._first: float | None = None
-        self._zero_ns: int | None = None
+        self.zero_ns: int | None = None
+        """When the first sample was, where the estimator's time begins."""
 
     def sample(self, arrival: Arrival) -> Sample | None:
         """The sample as the estimator shall see it, or None if it is not to be used.
@@ -157,7 +177,7 @@ class _Start:
         Its time is counted from the start: seconds since 1970 would be rounded to 0.2 us.
         """
         sample, source = arrival.sample, self._source
-        if self._zero_ns is None:
+        if self.zero_ns is None:
             if source.wants_targets and (sample.q_des is None or not np.isfinite(sample.q_des).all()):
                 now = time.monotonic()
                 self._first = now if self._first is None else self._first
@@ -165,8 +185,8 @@ class _Start:
                     return None
                 source.wants_targets = False
                 self._monitor.notes.append(WITHOUT_TARGETS)
-            self._zero_ns = arrival.ns
-        t = (arrival.ns - self._zero_ns) / NS
+            self.zero_ns = arrival.ns
+        t = (arrival.ns - self.zero_ns) / NS
         return sample._replace(t=t) if source.wants_targets else sample._replace(t=t, q_des=None)
 
 

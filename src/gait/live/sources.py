@@ -104,7 +104,7 @@ class RosSource(SampleSource):
         self._imu = node.reader(topics.imu, IMU)
         self._joints = node.reader(topics.joints, JOINT_STATE)
         self._targets = node.reader(topics.targets, JOINT_STATE) if topics.targets else None
-        self._pairing = Pairing(robot.num_joints, commands=bool(topics.targets))
+        self._pairing = Pairing(len(robot.encoder_names), commands=bool(topics.targets))
         self._imu_fields = FieldReader(IMU, "imu")
         self._joint_fields, self._target_fields = (FieldReader(JOINT_STATE, role) for role in ("joints", "targets"))
         self._orders: dict[tuple[str, ...], list[int] | GaitError] = {}
@@ -167,7 +167,7 @@ class RosSource(SampleSource):
             if len(self._orders) >= KEPT:
                 self._orders.clear()
             try:
-                found = match_joints(names, self._robot.joint_names, self._given)
+                found = match_joints(names, self._robot.encoder_names, self._given)
                 self._orders[names], self.note = list(found.index), found.note
             except GaitError as error:
                 # A gripper, say, that sends its joints to the same topic.

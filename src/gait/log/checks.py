@@ -3,60 +3,65 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from dataclasses import dataclass
 
 import numpy as np
 
-from gait import quaternions
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.log.finding import CheckFinding, Problem, verdict
+from gait.log.leg_checks import WIDE, LegReading, better_reading, better_robot
 from gait.log.log import Log
+from gait.log.truth_checks import check_truth
 from gait.robot import Robot
 
 GRAVITY = 9.81
 FAST = 8.0
 """A quadruped hardly turns faster than this (rad/s) for a tenth of the time."""
-SLOW = 0.5
-"""Feet in contact move less than this (m/s) against the ground, most of the time."""
-OFF = 0.015
-"""A time offset of the ground truth beyond this (s) shifts a walking robot by more than an estimator errs."""
-WIDE = 0.2
-"""How far beyond its range a joint may read, rad."""
+SPARSE = 100.0
+"""Below this rate (Hz) a foot touches down and lifts off within a few samples."""
+DEGREES = (30.0, 110.0)
+"""Values in degrees are 57.3 times those in radians, give or take noise."""
+STANDING = 0.3
+"""Length of a stance that counts as standing still, s."""
+SOUGHT = 60.0
+"""How far into a log such a stance is looked for, s."""
+AT_REST, TURNING = 0.1, 0.3
+"""Speed by the legs (m/s) and angular rate (rad/s) of a robot that stands."""
 _SOME = 20000
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One check."""
+def check_log(log: Log, robot: Robot | None = None) -> list[CheckFinding]:
+    """Compare a log with what a walking robot can do.
 
-    name: str
-    ok: bool
-    words: str
-    """What was found, and what to do about it if it is wrong."""
+    Args:
+        log: to be checked.
+        robot: whose log it is; that of the log's name by default, and without joints if gait has none.
+    """
+    # A damaged log may hold numbers whose squares are none; comparisons with them are false.
+    with np.errstate(all="ignore"):
+        return _findings(log, robot)
 
 
-def check_log(log: Log) -> list[Finding]:
-    """Compare a log with what a walking robot can do; without joints if gait has no robot of the log's name."""
-    log = _thinned(log)
-    found = [_gravity(log), _gyro(log)]
-    robot = None
+def _findings(log: Log, robot: Robot | None) -> list[CheckFinding]:
+    whole, log = log, _thinned(log)
     with contextlib.suppress(GaitError):
-        robot = Robot.load(log.robot)
+        robot = robot or log.load_robot()
+    motion, joints = None, list[CheckFinding]()
     if robot is not None:
         try:
-            # An error of the gyro would be blamed on the legs as well.
-            found += _joints(log.reorder(robot), robot, with_legs=found[1].ok)
+            log = log.reorder(robot)
+            motion, joints = LegReading.of(log, robot), _joints(log, robot)
         except GaitError as error:
-            found.append(Finding("joints", False, str(error)))
-    found.append(_targets(log))
-    return [*found, *_truth(log, with_gravity=found[0].ok)] if log.has_truth else found
-
-
-def _verdict(name: str, measured: str, *problems: tuple[bool, str]) -> Finding:
-    """The first problem that is there, or else what was measured."""
-    words = next((words for there, words in problems if there), None)
-    return Finding(name, words is None, measured if words is None else words)
+            joints = [CheckFinding("joints", False, str(error))]
+    found = [_rate(whole), _gravity(log), _gyro(log, motion)]
+    if motion is not None and found[2].ok and all(one.ok for one in joints):
+        # An error of gyro or angles would be blamed on the legs as well.
+        joints += _legs(motion)
+    right = motion if motion is not None and found[2].ok and all(one.ok for one in joints) else None
+    found += [*joints, *([_targets(log)] if all(one.ok for one in joints) else [])]
+    if right is not None and robot is not None and not log.has_truth:
+        found.append(_start(whole.reorder(robot), robot))
+    return [*found, *check_truth(log, right, with_gravity=found[1].ok)] if log.has_truth else found
 
 
 def _thinned(log: Log) -> Log:
@@ -67,124 +72,156 @@ def _thinned(log: Log) -> Log:
     return log.slice(float(log.t[middle]), float(log.t[middle + _SOME]))
 
 
-def _gravity(log: Log) -> Finding:
+def _rate(log: Log) -> CheckFinding:
+    shown = f"{log.rate:.4g} Hz"
+    few = f"{shown}: a foot lifts off and touches down between samples, so errors are larger; record 200 Hz or more"
+    return verdict("rate", shown, Problem(log.rate < SPARSE, few))
+
+
+def _gravity(log: Log) -> CheckFinding:
     mean = log.accel.mean(axis=0)
     size = float(np.linalg.norm(mean))
     axis = "xyz"[int(np.argmax(np.abs(mean)))]
     shown = f"the accelerometer measures {mean[0]:.2f}, {mean[1]:.2f}, {mean[2]:.2f} m/s^2 on average"
-    return _verdict(
+    return verdict(
         "gravity",
         shown,
-        (0.8 < size < 1.2, f"{shown}, so it is in g: multiply by 9.81 (--columns: accel.x g)"),
-        (size < 3.0, f"{shown}: gravity was taken out of it, but the filter needs it; record it raw"),
-        (abs(size - GRAVITY) > 2.0, f"{shown}, but it should be 9.81 in size: check its unit"),
-        (mean[2] < -0.7 * size, f"{shown}: gravity points the wrong way, change the sign of accel"),
-        (mean[2] < 0.7 * size, f"{shown}: up is along {axis}; give the pose of the IMU in the robot's YAML"),
+        Problem(0.8 < size < 1.2, f"{shown}, so it is in g", "--scale accel=g", True),
+        Problem(size < 3.0, f"{shown}: gravity was taken out of it, but the filter needs it; record it raw"),
+        Problem(abs(size - GRAVITY) > 2.0, f"{shown}, but it should be 9.81 in size: check its unit"),
+        Problem(mean[2] < -0.7 * size, f"{shown}: gravity points the wrong way, change the sign", "--scale accel=-1"),
+        Problem(mean[2] < 0.7 * size, f"{shown}: up is along {axis}; give the pose of the IMU in the robot's YAML"),
     )
 
 
-def _gyro(log: Log) -> Finding:
+def _gyro(log: Log, motion: LegReading | None) -> CheckFinding:
     usual = float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90))
     shown = f"it turns at up to {usual:.2f} rad/s for nine tenths of the time"
-    times = 0.0
+    times, turned = 0.0, list[str]()
     if log.has_truth:
         from gait.io.motion import rotation_rate
 
-        true = float(np.sqrt(np.mean(rotation_rate(log.t, log.need("quat_wb_wxyz")) ** 2)))
-        ours = float(np.sqrt(np.mean(log.gyro**2)))
-        times = ours / true if true > 0.05 else 0.0
-    return _verdict(
+        true = rotation_rate(log.t, log.need("quat_wb_wxyz"))
+        rms = float(np.sqrt(np.mean(true**2)))
+        times = float(np.sqrt(np.mean(log.gyro**2))) / rms if rms > 0.05 else 0.0
+        turned = [axis for i, axis in enumerate("xyz") if _alike(log.gyro[:, i], true[:, i]) < -0.5]
+    degrees = DEGREES[0] < times < DEGREES[1]
+    # Feet in contact agree on the velocity only with the right angular rate.
+    legs = usual > FAST and motion is not None and _smaller(motion, np.pi / 180.0)
+    why = f"{times:.0f} times the ground truth" if degrees else "and the feet agree only if that is deg/s"
+    flips = ",".join(f"gyro.{axis}=-1" for axis in turned)
+    return verdict(
         "gyro",
         shown,
-        (30.0 < times < 110.0, f"{shown}, {times:.0f} times the ground truth: it is in degrees (--columns: deg/s)"),
-        (usual > FAST, f"{shown}: that is degrees a second, most likely; divide by 57.3"),
-        (usual == 0.0, "it is zero: choose another topic with --imu"),
+        Problem(degrees or legs, f"{shown}, {why}: it is in degrees", "--scale gyro=deg/s", True),
+        Problem(usual > FAST, f"{shown}: that is degrees a second, most likely", "--scale gyro=deg/s"),
+        Problem(usual == 0.0, "it is zero: choose another topic with --imu"),
+        Problem(bool(turned), f"{' and '.join(turned)} turn against the ground truth", f"--scale {flips}"),
     )
 
 
-def _targets(log: Log) -> Finding:
+def _smaller(motion: LegReading, scale: float) -> bool:
+    """Whether the feet agree far better with another scale of the gyro."""
+    other = LegReading(motion.robot, motion.q, motion.dq, scale * motion.gyro_b, motion.vel_b)
+    return other.disagreement() < 0.5 * motion.disagreement()
+
+
+def _alike(one: Array, other: Array) -> float:
+    """Correlation of two signals without their means."""
+    one, other = one - one.mean(), other - other.mean()
+    return float(one @ other) / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-12)
+
+
+def _targets(log: Log) -> CheckFinding:
     if log.q_des is None:
         words = "the log has none: gait and the filters on contacts do without, gait-flat and nmn cannot run"
-        return Finding("q_des", False, words)
+        return CheckFinding("q_des", False, words, grave=False)
     rms = float(np.sqrt(np.mean((log.q_des - log.q) ** 2)))
     shown, same = f"rms {rms:.3f} rad from q", bool(np.abs(log.q_des - log.q).max() == 0.0)
     equal = "q_des equals q to the last bit: give the topic of the commands, or none"
-    return _verdict("q_des", shown, (same, equal), (rms >= 1.0, f"{shown}: check its unit"))
+    degrees = float(np.abs(log.q_des).max()) > 10.0 >= float(np.abs(log.q).max())
+    return verdict(
+        "q_des",
+        shown,
+        Problem(same, equal),
+        Problem(degrees, f"{shown}: it is in degrees", "--scale q_des=deg", True),
+        Problem(rms >= 1.0, f"{shown}: check its unit"),
+    )
 
 
-def _joints(log: Log, robot: Robot, with_legs: bool) -> list[Finding]:
-    """Angles within the range, feet below the body, and legs that measure the body's velocity."""
+def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
+    """Angles within the range, velocities that are their derivatives, and feet below the body."""
+    from gait.io.motion import differentiate
+
     outside = np.mean((log.q < robot.q_lower - WIDE) | (log.q > robot.q_upper + WIDE), axis=0)
     worst, largest = int(np.argmax(outside)), float(np.abs(log.q).max())
     height = robot.feet(log.q)[..., 2].mean(axis=0)  # (L,)
-    level = ", ".join(robot.leg_names[i] for i in np.flatnonzero(height > -0.05))
     share = f"{outside[worst]:.0%} of the time"
-    joints = _verdict(
+    moved = differentiate(log.t, log.q, 0.02)
+    speed = float(np.sqrt(np.mean(moved**2)))
+    ratio = float(np.sum(moved * log.dq)) / max(float(np.sum(moved**2)), 1e-12) if speed > 0.1 else 1.0
+    degrees = ["q=deg"] + [f"{name}=deg" for name in ("dq", "q_des") if _degrees(log, name, ratio)]
+    wrong_way = [name for i, name in enumerate(robot.joint_names) if _alike(moved[:, i], log.dq[:, i]) < -0.5]
+    flips = ",".join(f"dq.{name}=-1" for name in wrong_way)
+    joints = verdict(
         "joints",
         f"in range; feet {-height.mean():.2f} m below the body",
-        (largest > 10.0, f"angles of up to {largest:.0f}: they are in degrees (--columns: deg)"),
-        (outside.max() > 0.01, f"{robot.joint_names[worst]} is out of its range {share}: check order and signs"),
-    )
-    found = [joints] if not level or not joints.ok else []
-    if level:
-        words = f"the feet of {level} are level with the body: joint order or signs are wrong"
-        found.append(Finding("feet", False, words))
-    return [*found, _leg_odometry(log, robot)] if with_legs else found
+        Problem(
+            largest > 10.0, f"angles of up to {largest:.0f}: they are in degrees", f"--scale {','.join(degrees)}", True
+        ),
+        Problem(outside.max() > 0.01, f"{robot.joint_names[worst]} is out of its range {share}: check order and signs"),
+        Problem(
+            DEGREES[0] < ratio < DEGREES[1], f"dq is {ratio:.0f} times the change of q: in degrees", "--scale dq=deg/s",
+            True,
+        ),
+        Problem(bool(wrong_way), f"dq of {', '.join(wrong_way)} has the other sign than q", f"--scale {flips}"),
+    )  # fmt: skip
+    level = ", ".join(robot.leg_names[i] for i in np.flatnonzero(height > -0.05))
+    if not level or joints.certain:
+        return [joints]
+    words = f"the feet of {level} are level with the body: joint order or signs are wrong"
+    return [*([] if joints.ok else [joints]), CheckFinding("feet", False, words)]
 
 
-def _leg_odometry(log: Log, robot: Robot) -> Finding:
-    """Velocity by kinematics, against ground truth or between the two lowest feet, in this order of legs and others."""
-    rows = np.arange(0, len(log), max(1, len(log) // 1500))
-    gyro = quaternions.rotate(np.broadcast_to(robot.imu_quat_wxyz, (len(rows), 4)), log.gyro[rows])
-    q, dq = (array[rows].reshape(len(rows), robot.num_legs, 3) for array in (log.q, log.dq))
-    legs = tuple(range(robot.num_legs))
-    apart = {
-        order: _disagreement(robot, q[:, order].reshape(len(rows), -1), dq[:, order].reshape(len(rows), -1), gyro, None)
-        for order in (itertools.permutations(legs) if robot.num_legs <= 4 else [legs])
-    }
-    now, best = apart[legs], min(apart, key=lambda order: apart[order])
-    ours, speed = now, 0.0
-    words = f"the two lowest feet agree on the velocity to {ours:.2f} m/s (median)"
-    if log.has_truth:
-        vel_b = log.vel_b[rows]
-        ours = _disagreement(robot, log.q[rows], log.dq[rows], gyro, vel_b)
-        speed = float(np.median(np.linalg.norm(vel_b, axis=1)))
-        words = f"the lowest foot measures the true velocity to {ours:.2f} m/s (median; the robot goes {speed:.2f} m/s)"
-    names = " ".join(robot.leg_names[i] for i in best)
-    order = f"feet agree to {now:.2f} m/s, but with the legs as {names} to {apart[best]:.2f}: their order is wrong"
-    frame = f"{words}: order, signs or units of the joints, or the frame of the ground truth, are wrong"
-    # Feet in contact agree with each other, which distinguishes legs better than ground truth does.
-    swapped = now > 0.1 and apart[best] < 0.5 * now
-    return _verdict("legs", words, (swapped, order), (ours > max(SLOW, 0.5 * speed), frame))
+def _degrees(log: Log, name: str, ratio: float) -> bool:
+    """Whether a field is in degrees where the angles are: velocities that are the change of q, large targets."""
+    if name == "dq":
+        return 0.5 < ratio < 2.0
+    return log.q_des is not None and float(np.abs(log.q_des).max()) > 10.0
 
 
-def _disagreement(robot: Robot, q: Array, dq: Array, gyro: Array, vel_b: Array | None) -> float:
-    measured: Array = -robot.foot_velocity(q, dq, gyro)  # (N, L, 3)
-    lowest = np.argsort(robot.feet(q)[..., 2], axis=1)
-    rows = np.arange(len(q))
-    one, two = measured[rows, lowest[:, 0]], measured[rows, lowest[:, -1 if q.shape[1] < 6 else 1]]
-    return float(np.median(np.linalg.norm(one - (two if vel_b is None else vel_b), axis=1)))
+def _legs(motion: LegReading) -> list[CheckFinding]:
+    """Feet that agree with each other, for this robot rather than another."""
+    now = motion.disagreement()
+    other, robot = better_reading(motion), better_robot(motion)
+    shown = f"the two lowest feet agree on the velocity to {now:.2f} m/s" if now == now else "the robot stands"
+    better, fix, left = other or ("", "", 0.0)
+    order = f"feet agree to {now:.2f} m/s, but {better} to {left:.2f}: their order or signs are wrong"
+    name, fit = robot or ("", 0.0)
+    build = f"feet agree to {1e3 * now:.0f} mm/s, but to {1e3 * fit:.0f} mm/s if the robot is a {name}"
+    legs = verdict("legs", shown, Problem(other is not None, order, fix))
+    return [legs, verdict("robot", f"{motion.robot.name} fits", Problem(bool(name), build, f"--robot {name}"))]
 
 
-def _truth(log: Log, with_gravity: bool) -> list[Finding]:
-    from gait.io.motion import clock_offset, differentiate, rotation_rate
+def _start(log: Log, robot: Robot) -> CheckFinding:
+    """Whether the robot stands at the first sample, as an estimate without ground truth assumes."""
+    t = log.t - log.t[0]
+    seconds = np.arange(0.0, min(max(float(t[-1]) - STANDING, 0.0), SOUGHT) + 1e-9, STANDING)
+    motion = [(at, *_motion(log, robot, t, at)) for at in seconds]
+    if not motion:
+        return CheckFinding("start", True, "the log is too short to tell")
+    still = [at for at, speed, rate in motion if speed < AT_REST and rate < TURNING]
+    _, speed, rate = motion[0]
+    moves = f"the robot moves at the first sample (legs {speed:.2f} m/s, gyro {rate:.2f} rad/s) but is taken to stand"
+    cut = f"cut to where it stands, gait convert LOG NEW.npz --start {log.t[0] + still[0]:.1f}" if still else ""
+    words = f"{moves}: {cut or 'allow the estimate a second or two to settle'}"
+    return verdict("start", f"the robot stands (legs {speed:.2f} m/s)", Problem(0.0 not in still, words))
 
-    quat = log.need("quat_wb_wxyz")
-    offset = clock_offset(log.t, log.gyro, log.t, rotation_rate(log.t, quat), limit=min(5.0, 0.25 * log.duration))
-    turns = float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90)) > 0.2
-    unlike = f"it does not turn as the gyro does (correlation {offset.correlation:.2f})"
-    late = f"it is {abs(offset.seconds) * 1e3:.0f} ms {'ahead of' if offset.seconds > 0 else 'behind'} the gyro"
-    shown = f"within {abs(offset.seconds) * 1e3:.1f} ms of the gyro" if offset.sure else unlike
-    far = offset.sure and abs(offset.seconds) > OFF, f"{late}: add --align-clock"
-    found = [_verdict("truth_clock", shown, (not offset.sure and turns, unlike), far)]
-    if with_gravity:
-        up = quaternions.rotate(quat, log.accel).mean(axis=0)
-        tilt = float(np.degrees(np.arccos(np.clip(up[2] / max(float(np.linalg.norm(up)), 1e-9), -1.0, 1.0))))
-        shown = f"gravity is {tilt:.1f} deg from the vertical of the ground truth"
-        wrong = f"{shown}: the rotation is not from body to world, or z is not up"
-        found.append(_verdict("truth_rotation", shown, (tilt >= 10.0, wrong)))
-    moved = differentiate(log.t, log.need("pos_w"))
-    error, speed = (float(np.sqrt(np.mean(one**2))) for one in (moved - log.need("vel_w"), moved))
-    shown = f"velocity and positions agree to {error:.3f} m/s rms"
-    wrong = f"{shown}: check frame and unit of the velocity"
-    return [*found, _verdict("truth_velocity", shown, (error >= 0.1 + 0.5 * speed, wrong))]
+
+def _motion(log: Log, robot: Robot, t: Array, at: float) -> tuple[float, float]:
+    """Median speed of the body by the lowest foot, and of its rotation, within a short window."""
+    first = min(int(np.searchsorted(t, at)), len(t) - 1)
+    rows = slice(first, max(int(np.searchsorted(t, at + STANDING)), first + 1))
+    part = LegReading(robot, log.q[rows], log.dq[rows], log.gyro[rows], None)
+    foot = np.median(np.linalg.norm(part.measured, axis=2), axis=1)
+    return float(np.median(foot)), float(np.median(np.linalg.norm(log.gyro[rows], axis=1)))

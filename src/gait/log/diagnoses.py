@@ -23,10 +23,16 @@ def diagnoses(t: Array, health: AnyArray, legs: Sequence[str] = (), least: float
         least: seconds for which it must have been shown in all.
     """
     period = float(np.median(np.diff(t))) if len(t) > 1 else 0.0
+    shown = lasting(health, legs)
+    found = sorted((int(rows.argmax()), word, float(rows.sum()) * period) for word, rows in shown.items())
+    return [f"{word}: for {lasted:.2g} s, first at {t[k]:.2f} s" for k, word, lasted in found if lasted >= least]
+
+
+def lasting(health: AnyArray, legs: Sequence[str] = ()) -> dict[str, BoolArray]:
+    """By diagnosis, the rows (N,) that show it; without what walking brings along."""
     bits = np.asarray(health).astype(np.int64) & ~int(_PASSING)
     shown: dict[str, BoolArray] = {}
     for value in np.unique(bits[bits != 0]):
         for word in HealthReport(int(value), legs, 0.0).words:
             shown[word] = shown.get(word, np.zeros(len(bits), dtype=np.bool_)) | (bits == value)
-    found = sorted((int(rows.argmax()), word, float(rows.sum()) * period) for word, rows in shown.items())
-    return [f"{word}: for {lasted:.2g} s, first at {t[k]:.2f} s" for k, word, lasted in found if lasted >= least]
+    return shown

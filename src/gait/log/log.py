@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,14 +16,16 @@ import numpy.typing as npt
 
 from gait import quaternions
 from gait.arrays import AnyArray, Array, BoolArray
-from gait.documents import shown
+from gait.documents import load_json, shown
 from gait.errors import GaitError
 from gait.log.fields import AXES, Labels, column, refuse_unknown
 from gait.log.imu_noise import ImuNoise
 from gait.log.record import Record, interpolate, places
 from gait.log.sample import Sample
 from gait.log.trajectory import Trajectory
-from gait.robot import Robot
+from gait.robot import Robot, robot_names
+from gait.robot.chain_yaml import robot_tree
+from gait.robot.robot import MODELS, YAML
 
 __all__ = ["MAX_GAP", "ImuNoise", "Log", "Trajectory"]
 
@@ -47,7 +50,7 @@ class Log(Record):
     """
 
     KIND: ClassVar[str] = "Log"
-    METADATA: ClassVar[tuple[str, ...]] = ("robot", "leg_names", "joint_names", "source")
+    METADATA: ClassVar[tuple[str, ...]] = ("robot", "leg_names", "joint_names", "source", "description")
     LEAST_ROWS: ClassVar[int] = 2
 
     gyro: Array = column(("xyz",), "rad/s", "angular rate, in the axes of the IMU", "imu", required=True)
@@ -66,6 +69,8 @@ class Log(Record):
     leg_names: tuple[str, ...]
     joint_names: tuple[str, ...]
     source: str
+    description: str
+    """Of a robot that gait does not ship, as JSON; see `load_robot`. Empty for others."""
 
     def __init__(
         self,
@@ -74,22 +79,25 @@ class Log(Record):
         leg_names: Sequence[str] | None = None,
         joint_names: Sequence[str] | None = None,
         source: str = "",
+        description: str = "",
         **arrays: npt.ArrayLike | None,
     ) -> None:
         """Check and take over the arrays.
 
         Args:
-            robot: name of a robot, the path of its YAML file, or a `Robot`. Any name will do if both name lists
-                are given.
+            robot: name of a robot, the path of its YAML, URDF or MJCF file, or a `Robot`, which the log then carries.
+                Any name will do if both name lists are given.
             leg_names: names along the leg axis; the robot's own by default.
             joint_names: names along the joint axis; the robot's own by default.
             source: where the data comes from, in words.
+            description: of the robot, as JSON, where only its name is given; a `Robot` or a file brings its own.
             arrays: the fields of `Log.FIELDS`, rows first: `t`, `gyro`, `accel`, `q` and `dq` are
                 needed. Quaternions are scaled to length 1 if within 1e-3 of it. A name that is no field is refused.
         """
-        name, legs, joints = _resolve_names(robot, leg_names, joint_names)
+        name, legs, joints, own = _resolve_names(robot, leg_names, joint_names)
         labels: Labels = {**AXES, "leg": legs, "joint": joints}
-        self._take(arrays, labels, robot=name, leg_names=legs, joint_names=joints, source=str(source))
+        about = {"robot": name, "leg_names": legs, "joint_names": joints, "source": str(source)}
+        self._take(arrays, labels, **about, description=str(description) if own is None else own)
 
     def __repr__(self) -> str:
         truth = ", truth" if self.has_truth else ""
@@ -112,6 +120,10 @@ class Log(Record):
         vel_b = quaternions.rotate_inverse(self.need("quat_wb_wxyz"), self.need("vel_w"))
         vel_b.flags.writeable = False
         return vel_b
+
+    def load_robot(self) -> Robot:
+        """The robot of the log: the one that it carries, or else the one of its name that ships with gait."""
+        return _carried(self.description) if self.description else _shipped(self.robot)
 
     def rows(self) -> Iterator[Sample]:
         """The samples one by one, as `gait.Estimator.update` takes them."""
@@ -154,11 +166,12 @@ class Log(Record):
         Joints the robot does not have (an arm, say) are left out. Legs matter only where a field runs over legs.
 
         Args:
-            robot: name of a robot that ships with gait, the path of a YAML file, or a `Robot`. The log's own
-                `robot` is a name and no path: of a robot of your own, give one of the other two.
+            robot: name of a robot that ships with gait, the path of a YAML, URDF or MJCF file, or a `Robot`. The log's
+                own `robot` is a name and no path: a log without a description needs one of the other two.
         """
         try:
-            name, legs, joints = _resolve_names(robot, None, None)
+            robot = self.load_robot() if robot == self.robot and self.description else robot
+            name, legs, joints, own = _resolve_names(robot, None, None)
         except GaitError:
             if robot != self.robot:
                 raise
@@ -166,7 +179,8 @@ class Log(Record):
                 f"the log knows its robot '{robot}' by name only, and gait ships none of that name: give the path of"
                 " its YAML file or a Robot (in Python), or leave the order as it is"
             ) from None
-        if (name, legs, joints) == (self.robot, self.leg_names, self.joint_names):
+        own = own or ""
+        if (name, legs, joints, own) == (self.robot, self.leg_names, self.joint_names, self.description):
             return self
         by_axis = {"joint": _find(joints, self.joint_names, "joint", name)}
         if any("leg" in field.axes and field.name in self.arrays() for field in self.FIELDS):
@@ -176,7 +190,7 @@ class Log(Record):
             index = by_axis.get(axes[0]) if axes else None
             return array if index is None else np.asarray(array[:, index])
 
-        return self._each(pick, robot=name, leg_names=legs, joint_names=joints)
+        return self._each(pick, robot=name, leg_names=legs, joint_names=joints, description=own)
 
     def rename(self, names: Mapping[str, str]) -> Log:
         """The same data with joints or legs renamed: old name to new name, as `reorder` needs them."""
@@ -239,16 +253,34 @@ class Log(Record):
 
 def _resolve_names(
     robot: str | Path | Robot, leg_names: Sequence[str] | None, joint_names: Sequence[str] | None
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Name, legs and joints of a robot; the robot may be unknown as long as both lists are given."""
-    is_path = isinstance(robot, Path) or (isinstance(robot, str) and robot.endswith((".yaml", ".yml")))
+) -> tuple[str, tuple[str, ...], tuple[str, ...], str | None]:
+    """Name, legs, joints and description of a robot; it may be unknown as long as both lists are given."""
+    is_path = isinstance(robot, Path) or (isinstance(robot, str) and robot.lower().endswith((*YAML, *MODELS)))
     legs = None if leg_names is None else _names(leg_names, "leg_names")
     joints = None if joint_names is None else _names(joint_names, "joint_names")
     if legs is not None and joints is not None and isinstance(robot, str | Path):
         # The robot need not exist, and the path of its file is private.
-        return Path(robot).stem if is_path else str(robot), legs, joints
+        return Path(robot).stem if is_path else str(robot), legs, joints, None
     loaded = robot if isinstance(robot, Robot) else Robot.load(robot) if is_path else _shipped(str(robot))
-    return loaded.name, loaded.leg_names if legs is None else legs, loaded.joint_names if joints is None else joints
+    joints = loaded.encoder_names if joints is None else joints
+    return loaded.name, loaded.leg_names if legs is None else legs, joints, described(loaded)
+
+
+def described(robot: Robot) -> str:
+    """What a log says of its robot: nothing of one that ships with gait, of another its description as JSON."""
+    tree = robot_tree(robot)
+    if robot.name in robot_names() and tree == robot_tree(_shipped(robot.name)):
+        return ""
+    return json.dumps(tree, separators=(",", ":"))
+
+
+@lru_cache(maxsize=8)
+def _carried(description: str) -> Robot:
+    try:
+        tree = load_json(description)
+    except ValueError:
+        raise GaitError("the description of the robot in the log is damaged: give --robot") from None
+    return Robot.of(tree, "the log's robot")
 
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:

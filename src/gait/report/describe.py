@@ -6,7 +6,7 @@ import contextlib
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gait._version import __version__
+from gait.errors import install_hint
 from gait.health import Health
 from gait.log import Log, Record, Trajectory
 from gait.rows import Row
+from gait.samples import shipped
 
 if TYPE_CHECKING:
     from gait.io import Reading
+    from gait.io.format import StreamInfo
+    from gait.log.finding import CheckFinding
     from gait.nets import Model
 
 MISSING = "not installed"
@@ -56,26 +60,29 @@ def _plain(values: Mapping[str, object]) -> list[Row]:
     return [Row(name, _word(value), "-") for name, value in values.items()]
 
 
-def reading(found: Reading) -> tuple[list[Row], list[str]]:
+def reading(found: Reading, findings: Sequence[CheckFinding]) -> tuple[list[Row], list[str]]:
     """A file that was read: its record, its other streams, and the sanity checks.
 
     Returns:
         Rows, and lines of text: what was guessed, what the estimator uses, what looks wrong.
     """
-    rows, lines = contents(found.record), [f"- {note}" for note in found.notes]
-    for stream in found.streams:
+    rows, lines = [*contents(found.record), *streams(found.streams)], [f"- {note}" for note in found.notes]
+    if isinstance(found.record, Log):
+        lines += _uses(found.record)
+    for finding in findings:
+        rows.append(Row(f"check_{finding.name}", "ok" if finding.ok else "look", "-"))
+        lines.append(f"{'ok  ' if finding.ok else 'LOOK'} {finding.name}: {finding.words}")
+    return rows, lines
+
+
+def streams(found: Sequence[StreamInfo]) -> list[Row]:
+    """Topics of a bag, or datasets of another file."""
+    rows = []
+    for stream in found:
         rate = "" if np.isnan(stream.rate) else f", {stream.rate:.4g} Hz"
         used = f", used for {stream.used}" if stream.used else ", not used"
         rows.append(Row(stream.name, f"{stream.kind or 'no type'}, {stream.count} samples{rate}{used}", "-"))
-    if isinstance(found.record, Log):
-        from gait.log.checks import check_log
-
-        log = found.record
-        lines += _uses(log)
-        for finding in check_log(log):
-            rows.append(Row(f"check_{finding.name}", "ok" if finding.ok else "look", "-"))
-            lines.append(f"{'ok  ' if finding.ok else 'LOOK'} {finding.name}: {finding.words}")
-    return rows, lines
+    return rows
 
 
 def _uses(log: Log) -> list[str]:
@@ -146,11 +153,13 @@ def installation() -> list[Row]:
     extras = {}
     for extra in filter(None, packages):
         there = all(versions[name] != MISSING for name in packages[extra])
-        extras[f"extra_{extra}"] = "yes" if there else f"pip install '{DISTRIBUTION}[{extra}]'"
+        extras[f"extra_{extra}"] = "yes" if there else install_hint(extra)
     machine = {
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpu": _cpu(),
         "cores": os.cpu_count() or 1,
+        "docs": str(shipped("docs")),
+        "configs": str(shipped("configs")),
         "robots": _names(".yaml", "robot"),
         "weights": _names(".safetensors", "weights"),
     }

@@ -18,6 +18,7 @@ from gait.report import table as render
 from gait.report.chart import Chart
 from gait.report.method_table import FIGURES, method_table
 from gait.report.plots import plot
+from gait.report.run_charts import run_charts
 from gait.report.table import Cell, Table, TableLine
 from gait.report.walk_charts import Trace, walk_charts
 from gait.rows import Row
@@ -60,6 +61,7 @@ def run_pages(
     """
     learned = bool(np.isfinite(details.predicted[0]).any())
     charts = walk_charts(log, {trajectory.source: Trace.of(log, trajectory, details if learned else None, details)})
+    charts += run_charts(log, trajectory, details)
     cells = {row.name: Cell(float(row.value)) for row in rows if row.name in FIGURES}
     tables = [method_table({trajectory.source: cells}, title="Accuracy")] if log.has_truth else []
     return tables, charts
@@ -108,7 +110,7 @@ def _table(table: Table) -> str:
     lines = [f"<tr>{''.join(_cells(table, line))}</tr>" for line in table.lines]
     notes = [table.note] if table.note else []
     if table.best:
-        notes.append("Bold: best; underlined: second; +: how much over the best.")
+        notes.append("Bold: best; underlined: second; +205 %: that much larger than the best, so 3.05 times it.")
     if render.has_paper(table):
         notes.append("In italics: what the paper reports, of a real robot.")
     note = f'<p class="note">{_text(" ".join(notes))}</p>' if notes else ""

@@ -129,10 +129,10 @@ def _axes(chart: Chart, i: int, panel: Panel, labelled: bool, narrow: bool) -> d
             x["matches"] = _axis("x", i % chart.columns)
     if chart.share_y and i:
         y["matches"] = "y"
-    for settings, log in ((x, panel.log_x), (y, panel.log_y)):
+    for settings, log, steps in ((x, panel.log_x, "D2"), (y, panel.log_y, 1)):
         if log:
-            # Powers of ten, and the 2 and 5 between them.
-            settings |= {"type": "log", "dtick": "D2", "exponentformat": "power"}
+            # Powers of ten; along x, where there is room, the 2 and 5 between them.
+            settings |= {"type": "log", "dtick": steps, "exponentformat": "power"}
     if panel.equal:
         y |= {"scaleanchor": _axis("x", i), "scaleratio": 1}
     return {"x": x, "y": y}

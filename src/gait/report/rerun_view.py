@@ -140,9 +140,12 @@ class View:
         rr = self._rr
         self._rec.log("world/robot", self._transform(pos_w, quat_wb_wxyz))
         if np.isfinite(q).all():
-            legs = self._robot.skeleton(q)  # (L, 4, 3)
+            legs = self._robot.skeleton(q)
             self._rec.log("world/robot/legs", rr.LineStrips3D(legs, colors=[ESTIMATE], radii=[0.012]))
-            self._rec.log("world/robot/feet", rr.Points3D(legs[:, 3], colors=[GROUND], radii=[self._robot.foot_radius]))
+            self._rec.log(
+                "world/robot/feet",
+                rr.Points3D([leg[-1] for leg in legs], colors=[GROUND], radii=[self._robot.foot_radius]),
+            )
         self._rec.log("world/robot/velocity", rr.Arrows3D(vectors=[vel_b], colors=[(213, 94, 0)]))
 
     def _transform(self, pos_w: Array, quat_wb_wxyz: Array) -> Any:

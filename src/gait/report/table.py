@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 SPACE = "\N{NO-BREAK SPACE}"
+_COARSE = ("us", "ms", "s", "%", "Hz", "mm", "deg")
+"""Units of which a tenth is fine enough."""
 ROOMY = 4
 """A table of more columns fits 80 characters only with little padding, and with deviations below the means."""
 
@@ -140,7 +142,7 @@ def number(value: float, unit: str) -> str:
         return "n/a"
     if unit in ("-", "s", "us") and value == round(value):
         return f"{value:.0f}"
-    return f"{value:.4f}" if unit == "rad" else f"{value:.1f}" if unit in ("us", "s", "%") else f"{value:.3f}"
+    return f"{value:.4f}" if unit == "rad" else f"{value:.1f}" if unit in _COARSE else f"{value:.3f}"
 
 
 def header(table: Table, column: str) -> str:
@@ -202,7 +204,10 @@ def terminal(table: Table) -> RichTable:
     from rich.text import Text
 
     wide, before = len(table.columns) > ROOMY, ""
-    grid = _grid(title(table), "below a value: how much over the best; the paper's value" if has_paper(table) else "")
+    over = next((cell.over for line in table.lines for cell in cell_texts(table, line) if cell.over), "")
+    meaning = f"{over}: that much larger than the best" if over.startswith("+") else "3 x: three times the best"
+    below_values = "below a value: how much over the best; the paper's value"
+    grid = _grid(title(table), below_values if has_paper(table) else meaning if over else "")
     grid.padding = (0, 1, 0, 0) if wide else (0, 1)
     for head in table.heads:
         grid.add_column(head, no_wrap=True)
@@ -216,7 +221,7 @@ def terminal(table: Table) -> RichTable:
             text = Text(cell.mean, style={0: "bold", 1: "underline"}.get(-1 if cell.rank is None else cell.rank, ""))
             below = "; ".join(filter(None, (cell.over, cell.paper)))
             parts = [f"\n±{cell.std[1:-1]}" if wide else f" {cell.std}"] if cell.std else []
-            parts += [("\n" if cell.std or cell.paper else " ") + below] if below else []
+            parts += [("\n" if wide or cell.std or cell.paper else " ") + below] if below else []
             row.append(text.append("".join(parts), style="not bold not underline dim"))
         before = words[0]
         last = i + 1 == len(table.lines) or table.lines[i + 1].keys[0] != line.keys[0]

@@ -12,7 +12,7 @@ from gait.arrays import Array
 from gait.log import Log, Trajectory
 from gait.metrics import align
 from gait.quaternions import rotate
-from gait.report.chart import AXES, COLOURS, TIME, Chart, Panel, Series, Shade, line, path, window
+from gait.report.chart import AXES, COLOURS, OTHER_COLOURS, TIME, Chart, Panel, Series, Shade, line, path, window
 
 if TYPE_CHECKING:
     from gait.estimator import StateArrays
@@ -43,6 +43,8 @@ class Trace:
     """Share of each token, summed over the history (N, tokens): gyro, accelerometer, legs."""
     leg_std: Array | None = None
     """Standard deviation of the velocity by each leg, of `gait-legs`, rms over axes (N, L), m/s."""
+    contact: Array | None = None
+    """Probability of contact of each foot (N, L)."""
 
     @staticmethod
     def of(log: Log, trajectory: Trajectory, network: StateArrays | None, attention: StateArrays | None) -> Trace:
@@ -64,6 +66,7 @@ class Trace:
             predicted=None if network is None else network.predicted,
             attention=shares.sum(1) if shares is not None and by_token else None,
             leg_std=None if legs is None else np.sqrt(np.square(legs[1]).mean(2)),
+            contact=None if attention is None or attention.foot_pos_w is None else np.asarray(attention.contact),
         )
 
 
@@ -77,7 +80,7 @@ def walk_charts(log: Log, traces: Mapping[str, Trace]) -> list[Chart]:
     """Charts of a log and traces by method.
 
     `velocity`, `strides` (closely, of a long log), `error` with ground truth or `std` without, `from-above`, and as far
-    as a method has them `attention` and `legs`. The velocity is that of the filter.
+    as a method has them `attention`, `legs` and `contacts`. The velocity is that of the filter.
     """
     first, t = next(iter(traces)), log.t - log.t[0]
     middle = window(t, float(t[-1] - STRIDES) / 2.0, STRIDES)
@@ -100,6 +103,10 @@ def walk_charts(log: Log, traces: Mapping[str, Trace]) -> list[Chart]:
             caption += " It is low for a foot in stance, high in swing."
             panels = _leg_panels(log, "standard deviation", "m/s", method, trace.leg_std, middle, log_y=True)
             charts.append(Chart("legs", "Standard deviation of each leg", caption, panels, share_y=True))
+        if trace.contact is not None:
+            caption = f"Probability that each foot is on the ground, {feet}"
+            panels = _leg_panels(log, "probability", "-", method, trace.contact, middle)
+            charts.append(Chart("contacts", "Contact of each foot", caption, panels, share_y=True))
     return charts
 
 
@@ -107,10 +114,12 @@ def _velocity(log: Log, traces: Mapping[str, Trace], rows: slice, band: str) -> 
     t = (log.t - log.t[0])[rows]
     panels = []
     for i, axis in enumerate(AXES):
-        lines = [line("truth", t, log.vel_b[rows, i])] if log.has_truth else []
+        lines = []
         for method, trace in traces.items():
             spread = 2.0 * trace.std[rows, i] if method == band else None
             lines.append(line(method, t, trace.vel_b[rows, i], spread=spread))
+        # Last, and so on top of the estimates.
+        lines += [line("truth", t, log.vel_b[rows, i])] if log.has_truth else []
         panels.append(Panel(tuple(lines), TIME, f"{axis} (m/s)"))
     return tuple(panels)
 
@@ -132,7 +141,7 @@ def _with_truth(log: Log, traces: Mapping[str, Trace]) -> list[Chart]:
         for label, by_method in values.items()
     ]
     caption = f"Norm of the velocity error, its root mean square over 1 s, and the position error, {how}."
-    ground = (ground_panel({"truth": true, **paths}),)
+    ground = (ground_panel({**paths, "truth": true}),)
     return [
         Chart("error", "Error over time", caption, tuple(panels)),
         Chart("from-above", "Seen from above", f"The true path and that of each method's filter, {how}.", ground),
@@ -161,11 +170,11 @@ def _leg_panels(
     log: Log, what: str, unit: str, method: str, values: Array, rows: slice, marks: Marks = (), log_y: bool = False
 ) -> tuple[Panel, ...]:
     # Values are in the robot's order, whatever that of the log.
-    log, t = log.reorder(log.robot), log.t[rows] - log.t[0]
+    log, t = log.reorder(log.load_robot()), log.t[rows] - log.t[0]
     panels = []
     for i, leg in enumerate(log.leg_names):
         shades = () if log.contact is None else (Shade("on the ground", t, log.contact[rows, i]),)
-        one = line(what, t, values[rows, i], colour=COLOURS[method])
+        one = line(what, t, values[rows, i], colour=COLOURS.get(method, OTHER_COLOURS[0]))
         panels.append(Panel((one,), TIME, f"{leg} ({unit})", shades, marks, log_y=log_y))
     return tuple(panels)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gait.arrays import Array
+from gait.documents import load_json
 from gait.errors import GaitError, located
 from gait.io import clock
 from gait.io.format import Notes, StreamInfo, parse_header
+from gait.io.guess import says_truth
 from gait.io.ros.containers import MCAP, ROS1, SQLITE, ZSTD, Topic, scan
 from gait.io.ros.decode import Rows, decode
-from gait.io.ros.messages import is_unitree, roles_of, says_command, says_truth
+from gait.io.ros.messages import is_unitree, roles_of, says_command
 from gait.io.signals import Signal, merge
 from gait.log import Log, Record
 from gait.read_options import NONE, ReadOptions
@@ -23,6 +27,8 @@ from gait.robot import Robot, robot_names
 
 APART = 1.0
 """Stamps in headers that are further than this (s) from the times of recording are of another clock."""
+GO2 = "go2"
+"""Whose messages are in the package unitree_go."""
 _NEEDED = {"imu": "sensor_msgs/Imu", "joints": "sensor_msgs/JointState"}
 
 
@@ -38,18 +44,30 @@ class Bag:
 
     def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log:
         """Read a file, or a folder with a bag in it."""
+        if options.columns is not None:
+            raise GaitError(
+                f"--columns is for CSV and HDF5, and {path} is a bag: choose topics with --imu, --joints, --targets and"
+                " --truth, joints with --joint-names, and units with --scale, such as --scale gyro=deg/s"
+            )
         topics = scan(path, lambda kind: bool(roles_of(kind)), notes)
+        # Known even if nothing can be made of them.
+        notes.streams += [_stream(topic) for topic in topics]
         ours = _written_by_gait(notes)
-        robot = Robot.load(options.robot or _robot_of(ours, path))
+        own = _robot_of(ours, topics, path) if options.robot is None or ours else None
+        robot = own if options.robot is None and own is not None else Robot.load(str(options.robot))
+        if own is not None and robot.name != own.name:
+            notes.say(f"the log says that it is of {own.name}, and is read as one of {robot.name}, as --robot asks")
         chosen = choose(topics, options, str(path), notes)
-        for topic in topics:
-            notes.streams.append(_stream(topic, [role for role, one in chosen.items() if one.name == topic.name]))
+        for i, topic in enumerate(topics):
+            used = ", ".join(role for role, one in chosen.items() if one.name == topic.name)
+            notes.streams[i] = replace(notes.streams[i], used=used)
         if options.robot is None and not ours:
-            notes.say(f"the bag does not say which robot it is of, so {robot.name} is taken: --robot chooses another")
+            why = "its messages are of a Go2" if robot.name == GO2 else "the bag does not say which robot it is of"
+            notes.say(f"{why}, so {robot.name} is taken: --robot chooses another")
 
         decoded = {}
         for role, topic in chosen.items():
-            names = robot.leg_names if role == "feet" else robot.joint_names
+            names = robot.leg_names if role == "feet" else robot.encoder_names
             decoded[role] = decode(topic, role, names, options.joint_names, notes)
         if "targets" in decoded and not len(decoded["targets"].recorded):
             del decoded["targets"]
@@ -61,7 +79,7 @@ class Bag:
         asked = next((role for role in ("truth", "targets") if getattr(options, role) is not None), "")
         source = str(ours.get("source") or path.name)
         with located(path):
-            log = merge(signals, robot, notes, source, align=options.align_clock, keep=asked)
+            log = merge(signals, robot, notes, source, options, keep=asked)
         return log if exact is None or feet is None else _with_time(log, feet.t, exact)
 
     def write(self, record: Record, path: Path, compress: bool = False) -> None:
@@ -79,13 +97,18 @@ def _written_by_gait(notes: Notes) -> dict[str, Any]:
         return {}
 
 
-def _robot_of(ours: dict[str, Any], path: Path) -> str:
-    """The robot that the file names: one that gait knows, never the path of a file."""
-    name = str(ours.get("robot", "go1"))
+def _robot_of(ours: dict[str, Any], topics: Sequence[Topic], path: Path) -> Robot:
+    """The robot that the file carries, or one that it names and gait knows, never the path of a file; else that of its
+    messages."""
+    unitree = any(topic.kind.startswith("unitree_go/") for topic in topics)
+    name = str(ours.get("robot", GO2 if unitree else "go1"))
+    if ours.get("description"):
+        with contextlib.suppress(ValueError):
+            return Robot.of(load_json(str(ours["description"])), str(path))
     if name not in robot_names():
         known = ", ".join(robot_names())
         raise GaitError(f"{path} is of the robot '{name}', which gait does not know: give --robot, {known} or a file")
-    return name
+    return Robot.load(name)
 
 
 def _with_time(log: Log, stamps: Array, exact: Array) -> Log:
@@ -95,9 +118,9 @@ def _with_time(log: Log, stamps: Array, exact: Array) -> Log:
     return log.replace(t=exact[rows]) if same else log
 
 
-def _stream(topic: Topic, roles: list[str]) -> StreamInfo:
+def _stream(topic: Topic) -> StreamInfo:
     signal = Signal(topic.name, np.array(topic.stamps, dtype=np.float64) / 1e9)
-    return StreamInfo(topic.name, topic.kind, len(signal.t), signal.rate, ", ".join(roles))
+    return StreamInfo(topic.name, topic.kind, len(signal.t), signal.rate)
 
 
 def _on_clock(decoded: dict[str, Rows], options: ReadOptions, notes: Notes) -> dict[str, Signal]:
@@ -142,7 +165,7 @@ def choose(topics: Sequence[Topic], options: ReadOptions, where: str, notes: Not
     for role in ("imu", "joints", "targets", "truth"):
         asked = getattr(options, role)
         if asked is not None and asked != NONE:
-            chosen[role] = _named(asked, role, full, where)
+            chosen[role] = named_topic(asked, role, full, where)
     for role in ("imu", "joints", "targets", "truth", "feet"):
         if role not in chosen and getattr(options, role, None) != NONE:
             found = _guess(role, full, chosen, where, notes)
@@ -151,7 +174,8 @@ def choose(topics: Sequence[Topic], options: ReadOptions, where: str, notes: Not
     return chosen
 
 
-def _named(asked: str, role: str, topics: Sequence[Topic], where: str) -> Topic:
+def named_topic(asked: str, role: str, topics: Sequence[Topic], where: str) -> Topic:
+    """The topic of a name that is of use for a purpose; if there is none, an error with what to type."""
     same = [topic for topic in topics if topic.name.strip("/") == asked.strip("/")]
     if not same:
         fitting = [topic.name for topic in topics if role in roles_of(topic.kind)]
@@ -174,7 +198,13 @@ def _guess(role: str, topics: Sequence[Topic], chosen: dict[str, Topic], where: 
         able = [topic for topic in able if topic is not chosen.get("joints")]
         able = [topic for topic in able if is_unitree(topic.kind) or says_command(topic.name)]
     if role == "truth":
-        able = [topic for topic in able if says_truth(topic.name)] or able
+        # The odometry of a robot, gait's own too, is an estimate: to score against it would flatter or slander.
+        named = [topic for topic in able if says_truth(topic.name)]
+        if able and not named:
+            either = _paste(role, [topic.name for topic in able])
+            listed = ", ".join(topic.name for topic in able[:6])
+            notes.say(f"no topic is named as ground truth; {listed} may be an estimate: {either} if it is the truth")
+        able = named
     if role in ("imu", "joints"):
         # One message with both has both on one clock.
         able = [topic for topic in able if is_unitree(topic.kind)] or able
@@ -192,14 +222,12 @@ def _guess(role: str, topics: Sequence[Topic], chosen: dict[str, Topic], where: 
         raise GaitError(
             f"{where} has no {role}: {_NEEDED[role]} or a Unitree LowState is needed, but it has {kinds or 'nothing'}"
         )
-    if role == "truth" and able and not says_truth(able[0].name):
-        notes.say(f"{able[0].name} taken as ground truth: --truth none if it is an estimate")
     return able[0] if able else None
 
 
 def _best(role: str, able: Sequence[Topic]) -> Topic | None:
     """The one that a plain name makes likely, if there is but one."""
-    plain = {"imu": ("imu/data", "imu"), "joints": ("joint_states",), "truth": ("ground_truth", "odom")}.get(role, ())
+    plain = {"imu": ("imu/data", "imu"), "joints": ("joint_states",), "truth": ("ground_truth",)}.get(role, ())
     for name in plain:
         fitting = [topic for topic in able if topic.name.strip("/") == name]
         if len(fitting) == 1:

@@ -125,13 +125,21 @@ def _named_joints(
 ) -> Rows:
     """Joint states by name. Several publishers may share a topic, each with joints of its own."""
     groups: dict[tuple[str, ...], list[Block]] = {}
+    short = ""
     for block in found:
-        count = block.layout.count("position")
-        listed = block.layout.texts.get("name") or tuple(f"joint_{i}" for i in range(count))
-        if count == len(listed):
+        count, listed = block.layout.count("position"), block.layout.texts.get("name", ())
+        if count < len(listed):
+            short = f"{len(listed)} names but {count} positions"
+            continue
+        if 0 < len(listed) < count:
+            less = f"{count} positions but {len(listed)} names"
+            notes.say(f"{topic.name}: {less}; the first {len(listed)} positions are taken to be those with a name")
+        if count:
+            listed = (*listed, *(f"joint_{i}" for i in range(len(listed), count)))
             groups.setdefault(listed, []).append(block)
     if not groups:
-        raise GaitError(f"{topic.name} has no joint angles: choose another topic with --{role}")
+        lacks = f"messages with {short}, so which is which is not known" if short else "no joint angles"
+        raise GaitError(f"{topic.name} has {lacks}: choose another topic with --{role}")
     sets = {}
     for listed, several in groups.items():
         rows = _collect(topic, several, role)

@@ -14,8 +14,10 @@ Fields = dict[str, Any]
 """Type name to (constants, fields), as rosbags parses them."""
 
 IMU, JOINT_STATE = "sensor_msgs/msg/Imu", "sensor_msgs/msg/JointState"
+POSE, NAV_SAT = "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/NavSatFix"
+POSE_COV = "geometry_msgs/msg/PoseWithCovarianceStamped"
 ODOMETRY, TRANSFORMS = "nav_msgs/msg/Odometry", "tf2_msgs/msg/TFMessage"
-FEET = "gait_msgs/msg/Feet"
+FEET, FOOT_STATES = "gait_msgs/msg/Feet", "gait_msgs/msg/FootStates"
 _SEPARATOR = "=" * 80 + "\n"
 
 

@@ -19,12 +19,13 @@ from gait.io import clock
 from gait.io.atomic import atomic_path
 from gait.io.format import header
 from gait.io.ros.containers import METADATA_NAME
-from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, ODOMETRY, TRANSFORMS, full_text
+from gait.io.ros.definitions import FEET, FOOT_STATES, IMU, JOINT_STATE, ODOMETRY, TRANSFORMS, full_text
 from gait.io.ros.layout import Given, MessageWriter, Paths
 from gait.io.ros.messages import FIELDS, NO_ORIENTATION
-from gait.io.ros.odometry import Converter, Encoder
+from gait.io.ros.odometry import Converter, Encoder, FootEncoder
 from gait.log import Log, Record, Trajectory
 from gait.robot import Robot
+from gait.state import StateArrays
 
 Progress = Callable[[float], None]
 CHUNK = 256 * 1024
@@ -33,6 +34,8 @@ FLUSH = 0.5
 """Seconds of messages that may be in memory only."""
 LOG_CHUNK = 8 * 1024 * 1024
 """The same of a whole Log, which is at hand."""
+ROWS = 4096
+"""Rows of a trajectory that are converted at once."""
 FINE = 2.0**-30
 """Step of the velocity in an odometry message, m/s: turning it into the body frame rounds it anyway."""
 
@@ -138,7 +141,12 @@ class McapRecorder:
 
 
 def write_mcap(
-    path: Path, trajectory: Trajectory, robot: Robot, gyro: Array | None = None, progress: Progress = lambda share: None
+    path: Path,
+    trajectory: Trajectory,
+    robot: Robot,
+    gyro: Array | None = None,
+    progress: Progress = lambda share: None,
+    states: StateArrays | None = None,
 ) -> None:
     """Write a whole trajectory as odometry.
 
@@ -148,13 +156,21 @@ def write_mcap(
         robot: whose IMU measured.
         gyro: for the turn rate (N, 3), in IMU axes.
         progress: called with the share that is written.
+        states: of an estimator with feet, which go to /foot_states.
     """
-    rows = Converter(robot, rate=trajectory.rate or 500.0).of(trajectory, gyro)
+    converter, stamps = Converter(robot, rate=trajectory.rate or 500.0), clock.to_ns(trajectory.t)
     with McapRecorder(path, robot=robot.name, method=trajectory.source) as recorder:
-        for i, (ns, values) in enumerate(zip(clock.to_ns(trajectory.t).tolist(), rows, strict=True)):
-            recorder.write(ns, values)
-            if i % 5000 == 0:
-                progress(i / len(rows))
+        feet = FootEncoder(robot.leg_names) if states is not None and states.foot_pos_w is not None else None
+        channel = recorder.channel("/foot_states", FOOT_STATES) if feet is not None else -1
+        for start in range(0, len(trajectory), ROWS):
+            rows = slice(start, start + ROWS)
+            part = trajectory.replace(**{name: array[rows] for name, array in trajectory.arrays().items()})
+            values = converter.of(part, None if gyro is None else gyro[rows])
+            for i, (ns, numbers) in enumerate(zip(stamps[rows].tolist(), values, strict=True), start=start):
+                recorder.write(ns, numbers)
+                if feet is not None:
+                    recorder.write_to(channel, ns, feet.encode(ns, states[i]))  # type: ignore[index]
+            progress(start / len(trajectory))
 
 
 def write_log(record: Record, path: Path, small: bool = False) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.errors import located
-from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, ODOMETRY, known
+from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, NAV_SAT, ODOMETRY, POSE, POSE_COV, known
 from gait.io.ros.layout import MessageLayout, MessageWriter, Paths
 from gait.log import Sample
 
@@ -30,6 +30,9 @@ def _pose(position: str, orientation: str) -> dict[str, Paths]:
     return {"pos_w": position, "quat_wb_wxyz": tuple(f"{orientation}.{axis}" for axis in "wxyz")}
 
 
+_WITH_COV = _pose("pose.pose.position", "pose.pose.orientation")
+
+
 def _low_state(imu: str, motors: str, torque: str) -> dict[str, dict[str, Paths]]:
     joints: dict[str, Paths] = {"q": f"{motors}.*.q", "dq": f"{motors}.*.dq", "tau": f"{motors}.*.{torque}"}
     inertial: dict[str, Paths] = {"gyro": f"{imu}.gyroscope", "accel": f"{imu}.accelerometer"}
@@ -46,9 +49,17 @@ FIELDS: dict[str, dict[str, dict[str, Paths]]] = {
         "joints": {"q": "position", "dq": "velocity", "tau": "effort"},
         "targets": {"q_des": "position"},
     },
-    ODOMETRY: {"truth": {**_pose("pose.pose.position", "pose.pose.orientation"), "twist": "twist.twist.linear"}},
-    "geometry_msgs/msg/PoseStamped": {"truth": _pose("pose.position", "pose.orientation")},
-    "geometry_msgs/msg/PoseWithCovarianceStamped": {"truth": _pose("pose.pose.position", "pose.pose.orientation")},
+    ODOMETRY: {"truth": {**_WITH_COV, "twist": "twist.twist.linear"}, "fuse": {**_WITH_COV, "cov": "pose.covariance"}},
+    POSE: dict.fromkeys(("truth", "fuse"), _pose("pose.position", "pose.orientation")),
+    POSE_COV: {"truth": _WITH_COV, "fuse": {**_WITH_COV, "cov": "pose.covariance"}},
+    NAV_SAT: {
+        "fuse": {
+            "fix": ("latitude", "longitude", "altitude"),
+            "cov": "position_covariance",
+            "known": "position_covariance_type",
+            "status": "status.status",
+        }
+    },
     "geometry_msgs/msg/TransformStamped": {"truth": _pose("transform.translation", "transform.rotation")},
     "unitree_go/msg/LowState": _low_state("imu_state", "motor_state", "tau_est"),
     "unitree_go/msg/LowCmd": _low_cmd("motor_cmd", "kp"),
@@ -81,11 +92,6 @@ def has_target(q_des: Array) -> AnyArray:
 def says_command(name: str) -> bool:
     """Whether the name of a topic speaks of commands rather than of states."""
     return re.search(r"cmd|command|target|desired|\bdes\b|_des\b|reference|setpoint|goal", name.lower()) is not None
-
-
-def says_truth(name: str) -> bool:
-    """Whether the name of a topic speaks of ground truth."""
-    return re.search(r"truth|\bgt\b|_gt\b|vicon|mocap|optitrack|qualisys|vrpn", name.lower()) is not None
 
 
 class FieldReader:

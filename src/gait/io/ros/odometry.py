@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gait import lie
 from gait.arrays import Array
 from gait.estimator import State
-from gait.io.ros.definitions import ODOMETRY, TRANSFORMS
+from gait.io.ros.definitions import FOOT_STATES, ODOMETRY, TRANSFORMS
 from gait.io.ros.layout import MessageWriter
 from gait.log import Trajectory
 from gait.parameters import ProcessNoise
@@ -43,6 +45,27 @@ class Encoder:
     def transform(self, ns: int, values: Array) -> bytes:
         """tf2_msgs/TFMessage with one transform, of the same numbers."""
         return self._transform.encode(ns, {_TRANSFORM: values[:POSE_COV]})
+
+
+class FootEncoder:
+    """Makes gait_msgs/FootStates of states with feet."""
+
+    def __init__(self, legs: Sequence[str], frame: str = "odom") -> None:
+        """Name the legs, and the frame of the odometry."""
+        lists = dict.fromkeys(("contact", "slip", "force"), len(legs))
+        self._writer = MessageWriter(
+            FOOT_STATES, {"header.frame_id": frame, "name": tuple(legs), "position": 3 * len(legs), **lists}
+        )
+
+    def encode(self, ns: int, state: State) -> bytes:
+        """The message of one state."""
+        assert state.foot_pos_w is not None
+        values = {
+            "contact": state.contact, "slip": state.slip, "force": state.foot_force,
+            "position": state.foot_pos_w.ravel(), "ground_height": state.ground_height,
+            "ground_slope": state.ground_slope,
+        }  # fmt: skip
+        return self._writer.encode(ns, values)
 
 
 class Converter:

@@ -1,0 +1,71 @@
+"""Sanity checks of the ground truth of a log: its clock, rotation, velocity and unit, against IMU and legs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gait import quaternions
+from gait.arrays import Array
+from gait.log.finding import CheckFinding, Problem, verdict
+from gait.log.leg_checks import LegReading
+from gait.log.log import Log
+
+OFF = 0.015
+"""A time offset of the ground truth beyond this (s) shifts a walking robot by more than an estimator errs."""
+SLOW = 0.5
+"""Feet in contact move less than this (m/s) against the ground, most of the time."""
+TURNED = 10.0
+"""Gravity further than this (deg) from the vertical of the ground truth contradicts it."""
+
+
+def check_truth(log: Log, motion: LegReading | None, with_gravity: bool) -> list[CheckFinding]:
+    """Compare the ground truth with gyro, gravity, its own positions and the legs.
+
+    Args:
+        log: with ground truth.
+        motion: of its legs, if they are right.
+        with_gravity: whether the accelerometer is right.
+    """
+    from gait.io.motion import clock_offset, differentiate, rotation_rate
+
+    quat = log.need("quat_wb_wxyz")
+    offset = clock_offset(log.t, log.gyro, log.t, rotation_rate(log.t, quat), limit=min(5.0, 0.25 * log.duration))
+    turns = float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90)) > 0.2
+    unlike = f"it does not turn as the gyro does (correlation {offset.correlation:.2f})"
+    # What is stamped too late has to be moved back.
+    apart = f"{'behind' if offset.seconds > 0 else 'ahead'} by {abs(offset.seconds) * 1e3:.0f} ms"
+    shown = f"within {abs(offset.seconds) * 1e3:.1f} ms of the gyro" if offset.sure else unlike
+    far = offset.sure and abs(offset.seconds) > OFF
+    found = [
+        verdict(
+            "truth_clock", shown, Problem(not offset.sure and turns, unlike),
+            Problem(far, f"its clock is {apart}, against the gyro", "--align-clock", True),
+        )
+    ]  # fmt: skip
+    if with_gravity:
+        tilt = tilt_of(log.accel, quat)
+        shown = f"gravity is {tilt:.1f} deg from the vertical of the ground truth"
+        wrong = f"{shown}: the rotation is not from body to world, or z is not up"
+        found.append(verdict("truth_rotation", shown, Problem(tilt >= TURNED, wrong)))
+    moved = differentiate(log.t, log.need("pos_w"))
+    error, speed = (float(np.sqrt(np.mean(one**2))) for one in (moved - log.need("vel_w"), moved))
+    shown = f"velocity and positions agree to {error:.3f} m/s rms"
+    wrong = f"{shown}: check frame and unit of the velocity"
+    found.append(verdict("truth_velocity", shown, Problem(error >= 0.1 + 0.5 * speed, wrong)))
+    return [*found, *([] if motion is None else _unit(motion))]
+
+
+def tilt_of(accel: Array, quat_wb_wxyz: Array) -> float:
+    """Angle between the mean specific force in the world and the vertical, deg."""
+    up = quaternions.rotate(quat_wb_wxyz, accel).mean(axis=0)
+    return float(np.degrees(np.arccos(np.clip(up[2] / max(float(np.linalg.norm(up)), 1e-9), -1.0, 1.0))))
+
+
+def _unit(motion: LegReading) -> list[CheckFinding]:
+    """Whether legs and ground truth go equally fast: positions may be in millimetres, or in another frame."""
+    error, speed, ratio = motion.true_error()
+    shown = f"the lowest foot measures the true velocity to {error:.2f} m/s (median; the robot goes {speed:.2f} m/s)"
+    fast = f"the robot goes {speed:.0f} m/s, of which the legs measure {1e3 * ratio:.1f} thousandths: it is in mm"
+    wrong = f"{shown}: its unit, its frame or its clock is wrong, or --robot is"
+    mm = Problem(5e-4 < ratio < 2e-3, fast, "--scale pos_w=mm,vel_w=mm", True)
+    return [verdict("truth_scale", shown, mm, Problem(error > max(SLOW, 0.5 * speed) or not 0.5 < ratio < 2.0, wrong))]
