@@ -149,17 +149,61 @@ uint32_t joints_admit(gait_t *g, const gait_sample *sample)
     return health;
 }
 
+/* Share of the weight that a robot's torques carry, of what the accelerometer expects of them: low-passed. Beyond
+ * IMPOSSIBLE it is none at all; beyond PLAUSIBLE it is none if the torques of the joint targets differ. */
+static const double TORQUE_TIME = 0.2; /* of the means, s */
+static const double PLAUSIBLE[2] = {0.45, 1.6}, IMPOSSIBLE[2] = {-0.3, 2.2};
+static double follow_support(gait_torque_state *s, double gravity, const double force_b[3], const double accel_b[3], double dt)
+{
+    const double share = dt / (TORQUE_TIME + dt);
+    const double norm = sqrt(accel_b[0] * accel_b[0] + accel_b[1] * accel_b[1] + accel_b[2] * accel_b[2]);
+    if (norm > 0.1 * gravity) { /* a body in free fall has no direction of support */
+        const double along = (force_b[0] * accel_b[0] + force_b[1] * accel_b[1] + force_b[2] * accel_b[2]) / norm;
+        s->carried += share * (along - s->carried);
+        s->expected += share * (norm / gravity - s->expected);
+    }
+    return s->carried / larger(s->expected, 0.2);
+}
+
+static int within(double x, const double limits[2])
+{
+    return x > limits[0] && x < limits[1];
+}
+
+/* Torques that are ignored are used again once they have carried the robot for a while. Those of the joint targets do not
+ * decide that: a controller with feed-forward torques never agrees with them. Legs are taken as massless, which is right
+ * on average. */
+static const double RETURN_TIME = 0.5; /* s */
+static void review_torques(gait_t *g, const gait_sample *sample)
+{
+    static const double massless[GAIT_LEG_LINKS] = {0.0};
+    const gait_robot *robot = &g->config->robot;
+    gait_torque_state *s = &g->input.torque;
+    double sum_b[3] = {0.0}, accel_b[3], force_b[3];
+    for (int leg = 0; leg < robot->legs; leg++) {
+        leg_pose m;
+        leg_pass(robot, leg, g->input.q + robot->leg_start[leg], &m);
+        if (!leg_ground_force(robot, leg, &m, sample->tau + robot->leg_start[leg], massless, force_b)) continue;
+        for (int i = 0; i < 3; i++) sum_b[i] += force_b[i] / robot->weight;
+    }
+    rotate(robot->R_bi, g->input.accel, accel_b);
+    const double part = follow_support(s, fabs(g->config->settings.gravity), sum_b, accel_b, g->input.dt);
+    s->wrong = within(part, PLAUSIBLE) ? s->wrong - g->input.dt : RETURN_TIME;
+    if (s->wrong > 0.0) return;
+    s->ignored = 0;
+    s->wrong = 0.0;
+}
+
 /* Torques of every leg in `tau`, in `found` which legs have any: as measured, or what the PD loop makes of the tracking
  * error where they were not, or do not carry the robot. Returns health bits. */
 static const double TORQUE_MARGIN = 3.0; /* torques beyond so many times the limit were not measured */
-static const double TORQUE_TIME = 0.2;   /* of the means below, s */
 uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_t *found)
 {
     const gait_robot *robot = &g->config->robot;
     gait_input *in = &g->input;
     gait_torque_state *s = &in->torque;
     double apart = 0.0, size = 0.0;
-    int compared = 0;
+    int compared = 0, all = 1;
     for (int leg = 0; leg < robot->legs; leg++) {
         int measured = 1, driven = 0;
         for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
@@ -179,44 +223,33 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
             if (measured && !s->ignored) tau[j] = sample->tau[j];
             else if (aimed && in->ok[leg]) tau[j] = commanded;
         }
+        all = all && measured;
         found[leg] = (uint8_t)((measured && !s->ignored) || aimed);
-        s->measured = (uint8_t)(measured && !s->ignored);
     }
+    s->measured = (uint8_t)all;
     if (compared) {
         const double share = in->dt / (TORQUE_TIME + in->dt);
         s->apart += share * (apart - s->apart);
         s->size += share * (size - s->size);
     }
     s->compared = (uint8_t)compared;
+    if (s->ignored && all) review_torques(g, sample);
     return s->ignored ? GAIT_BAD_TORQUE : 0;
 }
 
 /* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
- * specific force (in g), on average, unless something else carries the robot. A share beyond IMPOSSIBLE is none at all;
- * one beyond PLAUSIBLE is none if the torques of the joint targets differ. */
-static const double WRONG_TIME = 0.15, PLAUSIBLE[2] = {0.45, 1.6}, IMPOSSIBLE[2] = {-0.3, 2.2};
-static const double APART = 0.3, TOGETHER = 0.1; /* shares of the mean square of torques */
+ * specific force (in g), on average, unless something else carries the robot. */
+static const double WRONG_TIME = 0.15; /* s */
+static const double APART = 0.3;       /* share of the mean square of torques */
 void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt)
 {
     gait_torque_state *s = &g->input.torque;
-    const double share = dt / (TORQUE_TIME + dt), gravity = fabs(g->config->settings.gravity);
-    const double norm = sqrt(accel_b[0] * accel_b[0] + accel_b[1] * accel_b[1] + accel_b[2] * accel_b[2]);
-    if (s->ignored) {
-        s->wrong = s->compared && s->apart < TOGETHER * s->size ? s->wrong - dt : WRONG_TIME;
-        if (s->wrong <= 0.0) {
-            s->ignored = 0;
-            s->wrong = s->carried = s->expected = 0.0;
-        }
-        return;
-    }
-    if (!s->measured || !(norm > 0.1 * gravity)) return;
-    const double along = (force_b[0] * accel_b[0] + force_b[1] * accel_b[1] + force_b[2] * accel_b[2]) / norm;
-    s->carried += share * (along - s->carried);
-    s->expected += share * (norm / gravity - s->expected);
-    const double part = s->carried / larger(s->expected, 0.2);
-    const int plausible = part > PLAUSIBLE[0] && part < PLAUSIBLE[1];
-    const int impossible = part < IMPOSSIBLE[0] || part > IMPOSSIBLE[1];
-    const int doubted = impossible || (!plausible && s->compared && s->apart > APART * s->size);
+    if (s->ignored || !s->measured) return;
+    const double part = follow_support(s, fabs(g->config->settings.gravity), force_b, accel_b, dt);
+    const int doubted = !within(part, IMPOSSIBLE)
+        || (!within(part, PLAUSIBLE) && s->compared && s->apart > APART * s->size);
     s->wrong = doubted ? s->wrong + dt : 0.0;
-    if (s->wrong > WRONG_TIME) s->ignored = 1;
+    if (s->wrong <= WRONG_TIME) return;
+    s->ignored = 1;
+    s->wrong = RETURN_TIME;
 }

@@ -61,6 +61,15 @@ def test_torques_that_do_not_carry_the_robot_are_ignored(edit: Edit, method: str
     assert settled.max() < 0.3 and BAD_TORQUE not in words(run(method, lambda k, row: row))
 
 
+@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
+def test_torques_that_carry_the_robot_again_are_used_again(method: str) -> None:
+    """Also where they never agree with those of the joint targets: the controller of the sample feeds torques forward."""
+    fault = range(FAULT, FAULT + RATE // 2)
+    states = run(method, lambda k, row: row._replace(tau=-row.tau) if k in fault else row, seconds=3.0)
+    assert BAD_TORQUE in states[fault[-1]].health.words
+    assert all(BAD_TORQUE not in state.health.words for state in states[fault[-1] + int(1.5 * RATE) :])
+
+
 def kinematic(estimator: Estimator) -> bool:
     """Whether the network without torques is in use."""
     return bool(inside(estimator._context).legs.kinematic)
