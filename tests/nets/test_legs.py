@@ -32,7 +32,7 @@ from gait.train import checkpoint, loop, losses
 from gait.train.config import TrainConfig
 from gait.train.data import DataSet
 from gait.train.faults import delayed
-from gait.train.leg_trainer import legs_apart, legs_in_use, mirrored
+from gait.train.leg_trainer import legs_apart, legs_in_use, mirrored, stances_moved
 from gait.train.losses import carried_likelihood, carry, leg_likelihood, variances
 
 GO1 = Robot.load("go1")
@@ -309,3 +309,19 @@ def test_legs_of_other_moments_keep_their_errors() -> None:
             ]
             assert len(offsets) == 1
     assert torch.equal(legs_apart(features, velocity, 0.0, rng), features)
+
+
+def test_stances_are_moved_as_a_whole() -> None:
+    """Where feet stand changes by the same in all samples of a sequence, and nothing else does."""
+    rng = np.random.default_rng(0)
+    features = torch.from_numpy(rng.normal(size=(50, 9, SHARED + 4 * PER_LEG)).astype(np.float32))
+    before = features.clone()
+    moved = stances_moved(features, 0.1, np.random.default_rng(1))
+    own = (moved - features)[..., SHARED:].reshape(50, 9, 4, PER_LEG)
+    shift = own[..., :VELOCITY]
+    assert torch.equal(features, before) and torch.equal(moved[..., :SHARED], features[..., :SHARED])
+    assert torch.equal(own[..., VELOCITY:], torch.zeros_like(own[..., VELOCITY:]))
+    assert torch.allclose(shift, shift[:, :1].expand_as(shift), atol=1e-6)
+    common = shift[:, 0].mean(1)
+    assert 0.08 < float(common.std()) < 0.12 and 0.02 < float((shift[:, 0] - common[:, None]).std()) < 0.04
+    assert torch.equal(stances_moved(features, 0.0, rng), features)

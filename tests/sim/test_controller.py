@@ -9,6 +9,7 @@ from gait import GaitError, Robot
 mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 pytest.importorskip("daqp", reason=needs.extra("daqp"))
 
+from gait.sim.episode import run_episode  # noqa: E402
 from gait.sim.gaits import GAITS, GaitClock, find_gait  # noqa: E402
 from gait.sim.kernels import Legs, leg_torque  # noqa: E402
 from gait.sim.mpc.controller import Controller, rigid_body  # noqa: E402
@@ -17,7 +18,9 @@ from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, assemble 
 from gait.sim.mpc.walk_state import Pattern, Preview, WalkState  # noqa: E402
 from gait.sim.proportions import Proportions  # noqa: E402
 from gait.sim.settings import (  # noqa: E402
+    VARIED,
     Command,
+    CommandRanges,
     EpisodeConfig,
     check_schedule,
     random_pushes,
@@ -220,3 +223,35 @@ def test_bad_schedules_and_gaits_say_what_to_fix() -> None:
         check_schedule([Command(), Command(start=2.0), Command(start=1.0)])
     with pytest.raises(GaitError, match="unknown gait 'hop': choose one of stand, walk, trot, bound, pace, pronk"):
         find_gait("hop")
+
+
+def test_postures_are_drawn_once_and_other_draws_stay() -> None:
+    """A varied walk keeps its posture; schedules without postures are what they were before there were any."""
+    plain = CommandRanges(height=(-0.01, 0.01))
+    free = random_schedule(np.random.default_rng(5), 20.0, "trot", plain)
+    assert {(command.shift, command.spread) for command in free} == {(0.0, 0.0)}
+    walks = [random_schedule(np.random.default_rng(k), 20.0, "trot", VARIED) for k in range(40)]
+    assert all(len({(command.shift, command.spread) for command in walk}) == 1 for walk in walks)
+    assert max(np.ptp([command.height for command in walk]) for walk in walks) < 0.031
+    heights = [walk[0].height for walk in walks]
+    assert min(heights) < -0.05 and max(heights) > 0.06
+
+
+def test_feet_land_where_the_posture_has_them() -> None:
+    """Further apart, further ahead, and on longer legs."""
+    wanted = {"height": 0.06, "shift": 0.03, "spread": 0.04}
+    usual = walk(Command(), seconds=2.0)
+    other = walk(Command(**wanted), seconds=2.0)
+    moved = other - usual
+    outward = np.sign(usual[:, 1])
+    assert moved[:, 0].mean() == pytest.approx(wanted["shift"], abs=0.012)
+    assert (outward * moved[:, 1]).mean() == pytest.approx(wanted["spread"], abs=0.012)
+    assert moved[:, 2].mean() == pytest.approx(-wanted["height"], abs=0.015)
+
+
+def walk(command: Command, seconds: float) -> np.ndarray:
+    """Mean places of the standing feet in the base frame (L, 3) of a Go1 that steps on the spot."""
+    raw, robot = run_episode(EpisodeConfig(seconds=seconds, commands=(command,)), 0), Robot.load("go1")
+    late = raw.t > 1.0
+    feet, stands = robot.feet(raw.q[late]), raw.contact[late]
+    return np.stack([feet[stands[:, leg], leg].mean(axis=0) for leg in range(4)])

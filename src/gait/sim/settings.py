@@ -55,6 +55,10 @@ class Command:
     """How high the feet are lifted in metres; 0 takes the gait's own."""
     step_frequency: float = 0.0
     """Cycles per second; 0 takes the gait's own."""
+    shift: float = 0.0
+    """How far ahead of their usual places the feet land, in metres."""
+    spread: float = 0.0
+    """How far outward of their usual places the feet land, in metres."""
     gait: str = ""
     """Gait to change to; empty keeps the present one."""
 
@@ -72,6 +76,16 @@ class Push:
 
 
 @dataclass(frozen=True)
+class PostureRanges:
+    """Postures of other controllers than ours, drawn once an episode, uniformly; metres, of a Go1."""
+
+    height: tuple[float, float] = (-0.08, 0.095)
+    """The usual height is 0.63 of the length of a leg; a Go2 under the policy of docs/realism.md walks at 0.86."""
+    shift: tuple[float, float] = (-0.04, 0.03)
+    spread: tuple[float, float] = (-0.06, 0.05)
+
+
+@dataclass(frozen=True)
 class CommandRanges:
     """What random command schedules are drawn from, uniformly."""
 
@@ -86,11 +100,14 @@ class CommandRanges:
     """Seconds until the next command."""
     still_share: float = 0.1
     """Share of commands that ask for no velocity at all: stepping on the spot."""
+    posture: PostureRanges | None = None
+    """Around which heights are drawn; the usual one if there is none."""
 
 
 VARIED = CommandRanges(
-    height=(-0.05, 0.03), step_height=(0.03, 0.13), frequency_scale=(0.7, 1.4), hold=(0.7, 4.0), yaw_rate=(-1.2, 1.2)
-)
+    height=(-0.015, 0.015), step_height=(0.015, 0.13), frequency_scale=(0.7, 1.4), hold=(0.7, 4.0), yaw_rate=(-1.2, 1.2),
+    posture=PostureRanges(),
+)  # fmt: skip
 """Commands of varied walks: steps of other controllers than ours."""
 SINKS = 0.3, (0.001, 0.015)
 """Of varied walks: share on nearly rigid ground, and how far feet give way elsewhere, m, evenly in the logarithm.
@@ -118,13 +135,16 @@ def random_schedule(
         ranges: what to draw from.
     """
     ranges = ranges or CommandRanges()
+    posture = {name: rng.uniform(*span) for name, span in vars(ranges.posture).items()} if ranges.posture else {}
+    middle, places = posture.pop("height", 0.0), posture
     commands, start = [], 0.0
     while start < seconds:
         moving = float(rng.random() >= ranges.still_share)
         velocity = {name: moving * rng.uniform(*getattr(ranges, name)) for name in ("vx", "vy", "yaw_rate")}
         heights = {name: rng.uniform(*getattr(ranges, name)) for name in ("height", "step_height")}
         frequency = 1.0 / find_gait(gait).period * rng.uniform(*ranges.frequency_scale)
-        commands.append(Command(start=start, **velocity, **heights, step_frequency=frequency))
+        heights["height"] += middle
+        commands.append(Command(start=start, **velocity, **heights, **places, step_frequency=frequency))
         start += rng.uniform(*ranges.hold)
     return tuple(commands)
 
@@ -319,7 +339,8 @@ def vary_contact(rng: np.random.Generator, config: EpisodeConfig) -> EpisodeConf
 def fit_commands(commands: Sequence[Command], robot: Robot) -> tuple[Command, ...]:
     """Commands for a Go1 as a robot of another size can follow them."""
     speeds = {"vx": "time", "vy": "time", "yaw_rate": "/time", "step_frequency": "/time"}
-    rules, size = {**speeds, "height": "length", "step_height": "length"}, Proportions.of(robot)
+    lengths = dict.fromkeys(("height", "step_height", "shift", "spread"), "length")
+    rules, size = {**speeds, **lengths}, Proportions.of(robot)
     return tuple(size.fit(command, **rules) for command in commands)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, unflatten
 
-from gait.nets.features import PER_LEG, SHARED, VELOCITY, flipped
+from gait.nets.features import PER_LEG, POSITION, SHARED, VELOCITY, flipped
 from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
 from gait.train.loop import Trainer
@@ -33,6 +33,7 @@ class LegsTrainer(Trainer):
         batch = self.source.batch(number)
         features, velocity = mirrored(torch.from_numpy(batch.features), torch.from_numpy(batch.velocity), rng)
         features = legs_apart(features, velocity, config.legs_apart, rng)
+        features = stances_moved(features, config.stance_shift, rng)
         steps = slice(int(rng.integers(every)), None, every)
         used = legs_in_use(len(features), self.net.architecture.legs, config.hidden_legs, rng)
         legs = self.net.legs(features, None, steps, used)
@@ -91,6 +92,20 @@ def legs_apart(features: Tensor, velocity: Tensor, share: float, rng: np.random.
     moved = torch.take_along_dim(own, rows[..., None], 1)
     then = torch.take_along_dim(velocity[:, :, None].expand(-1, -1, own.shape[2], -1), rows[..., None], 1)
     moved[..., VELOCITY : VELOCITY + 3] += velocity[:, :, None] - then
+    return torch.cat([features[..., :SHARED], moved.flatten(2)], -1)
+
+
+def stances_moved(features: Tensor, std: float, rng: np.random.Generator) -> Tensor:
+    """Sequences (B, T, F) whose feet stand elsewhere below their hips: all legs alike, and each a little of its own.
+
+    What a leg measures stays as it is.
+    """
+    if std == 0.0:
+        return features
+    batch, legs = len(features), (features.shape[-1] - SHARED) // PER_LEG
+    shift = rng.normal(0.0, std, (batch, 1, 3)) + rng.normal(0.0, 0.3 * std, (batch, legs, 3))
+    moved = unflatten(features.clone()[..., SHARED:], -1, (legs, PER_LEG))  # (B, T, L, 12)
+    moved[..., POSITION : POSITION + 3] += torch.from_numpy(shift.astype(np.float32))[:, None]
     return torch.cat([features[..., :SHARED], moved.flatten(2)], -1)
 
 

@@ -50,6 +50,7 @@ class Controller:
         self._legs, self.state, self._view = Legs.of(robot), WalkState.of(legs), Preview.of(HORIZON, legs)
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
         self._under_hips: Array = (robot.offsets[:, 0] + robot.offsets[:, 1])[:, :2]
+        self._shift = self._spread = 0.0
         self._place_hips()
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
         trust = min(1.0, 0.004 / period)
@@ -76,6 +77,8 @@ class Controller:
         self.height = self.tuning.height + command.height
         self.step_height = command.step_height or self.clock.gait.step_height
         self.frequency = command.step_frequency
+        self._shift, self._spread = command.shift, command.spread
+        self._place_hips()
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
         """Joint targets (L, 3) for the coming control period.
@@ -121,4 +124,5 @@ class Controller:
         state.pose[2] = math.atan2(state.R[1, 0], state.R[0, 0])
 
     def _place_hips(self) -> None:
-        self.state.hips[:] = self._under_hips - np.sign(self._under_hips) * self.clock.inset
+        outward = np.array([0.0, self._spread]) - self.clock.inset
+        self.state.hips[:] = self._under_hips + np.sign(self._under_hips) * outward + [self._shift, 0.0]
