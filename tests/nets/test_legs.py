@@ -167,7 +167,7 @@ def test_a_leg_out_of_use_changes_nothing_for_the_others() -> None:
     a, b = net.legs(inputs, used=used), net.legs(broken, used=used)
     assert torch.equal(a.log_std[0, :, [0, 2, 3]], b.log_std[0, :, [0, 2, 3]])
     assert not torch.allclose(a.log_std[1, :, [0, 2, 3]], b.log_std[1, :, [0, 2, 3]])
-    drawn = legs_in_use(4000, 4, 0.4, np.random.default_rng(0))
+    drawn = legs_in_use(np.ones((4000, 4), dtype=bool), 0.4, np.random.default_rng(0))
     assert drawn.any(1).all() and float(drawn.float().mean()) == pytest.approx(0.8, abs=0.03)
 
 

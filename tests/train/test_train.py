@@ -177,7 +177,7 @@ def test_the_normaliser_is_shared_by_legs_and_leaves_gravity_out() -> None:
     features[:, 5] = 9.81 + 0.5 * rng.standard_normal(500)
     features[:, 3] = 7.0
     empty = np.zeros((500, 0), np.float32)
-    mean, std = normaliser([Episode(features, empty, empty)], architecture)
+    mean, std = normaliser([Episode(features, empty, empty, empty.astype(bool))], architecture)
     hips = features[:, [6, 9, 12, 15]].astype(np.float64)
     assert mean[6] == mean[9] == mean[12] == mean[15] == pytest.approx(hips.mean())
     assert std[6] == std[15] == pytest.approx(hips.std(), rel=1e-6)

@@ -1,15 +1,16 @@
-"""Robots of which only names and the place of the IMU are known."""
+"""Robots with other joints than their legs', or of which only names and the place of the IMU are known."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from gait.arrays import Array
+from gait.robot.robot import Robot
 
 
 @dataclass(frozen=True)
 class BareRobot:
-    """Enough of a robot to record its sensors in a Log, too little for an estimator: it has no kinematics."""
+    """Enough of a robot to record its sensors in a Log; an estimator needs a description of its legs as well."""
 
     name: str
     base_link: str
@@ -19,6 +20,8 @@ class BareRobot:
     """Lever arm of the IMU in the base frame (3,), m."""
     imu_quat_wxyz: Array
     """Axes of the IMU in the base frame (4,)."""
+    described: Robot | None = None
+    """Its legs, whose joints are among its own; None where gait does not know them."""
 
     @property
     def num_legs(self) -> int:

@@ -28,6 +28,13 @@ def read_mjcf(path: Path) -> ModelTree:
         model = spec.compile()
     except ValueError as error:
         raise refused(path, error) from None
+    return tree_of(model, path, dropped)
+
+
+def tree_of(model: Any, path: Path, dropped: tuple[str, ...] = ()) -> ModelTree:
+    """The model that MuJoCo compiled from a file, some meshes of which may have been dropped."""
+    from gait.sim.physics import mujoco
+
     return checked(_Reader(mujoco, model, path, dropped).tree())
 
 

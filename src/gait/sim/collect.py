@@ -24,6 +24,7 @@ from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait,
 from gait.sim.mismatch import body_of, sensors_for, sensors_of
 from gait.sim.plan import CollectConfig
 from gait.sim.policy.rig import rig_of
+from gait.sim.policy.scene_variety import draw_relative, episode_rig
 from gait.sim.proportions import Proportions
 from gait.sim.sensors import SensedFeedback, SensorStream, sense
 from gait.sim.settings import (
@@ -97,7 +98,11 @@ def draw_episode(config: CollectConfig, number: int, attempt: int = 0) -> Drawn:
     rng = np.random.default_rng(settings)
     gait, later = TRANSITIONS.get(subject := _subject(config, number), (subject, ""))
     variant = None
-    if config.random_robots:
+    if config.policy and (config.random_robots or (config.varied and rig_of(config.files).known is not None)):
+        name = f"{rig_of(config.files).robot.name}-{config.seed}-{number}"
+        # Of each attempt another one: a policy may not walk with all of them.
+        variant = draw_relative(np.random.default_rng(body), name)
+    elif config.random_robots:
         name = f"{Robot.load(config.robot).name}-{config.seed}-{number}"
         variant = draw_variant(np.random.default_rng(body), name)
     same = {name: getattr(config, name) for name in ("robot", "terrain", "seconds", "feedback")}
@@ -131,7 +136,7 @@ def _fitted(episode: EpisodeConfig) -> EpisodeConfig:
     """The episode with loads and pushes that fit its robot."""
     if episode.policy is None:
         return fit_episode(episode, described_robot(episode))
-    size = Proportions.of_mass(rig_of(episode.policy).mass)
+    size = Proportions.of_mass(episode_rig(episode).mass)
     pushes = tuple(size.fit(push, force_w="mass") for push in episode.pushes)
     return replace(size.fit(episode, payload_mass="mass"), pushes=pushes)
 
@@ -175,7 +180,8 @@ def episode_feedback(config: CollectConfig, episode: EpisodeConfig, seed: int) -
     from gait.estimator import Estimator
 
     estimator = Estimator.load(described_robot(episode), config.feedback)
-    return SensedFeedback(estimator, sensors_of(config.sensors, seed=seed), np.random.default_rng(seed))
+    robot = episode_robot(episode)
+    return SensedFeedback(estimator, robot, sensors_for(config.sensors, robot, seed), np.random.default_rng(seed))
 
 
 def warm_up() -> None:
@@ -233,7 +239,10 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
     """
     done, own = simulate_episode(config, number), dict[str, Any]()
     raw, episode = done.raw, done.raw.config
-    if episode.variant is not None:
+    if episode.variant is not None and config.policy:
+        # Its description is in the Log.
+        own = {"robot": episode.variant.name}
+    elif episode.variant is not None:
         # Before the Log, which nobody could use without its robot.
         tree = varied(description(config.robot), episode.variant)
         comment = f"The robot of {path.name}, drawn at random: {done.where}, from {Path(config.robot).name}."

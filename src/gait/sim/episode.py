@@ -20,8 +20,9 @@ from gait.sim.handled import HandledLegs
 from gait.sim.mpc.controller import Controller
 from gait.sim.physics import mujoco
 from gait.sim.plant import Plant, robot_plant
-from gait.sim.policy.rig import known_robot, rig_of
+from gait.sim.policy.rig import known_robot
 from gait.sim.policy.scene_plant import scene_plant
+from gait.sim.policy.scene_variety import episode_rig
 from gait.sim.policy.walker import PolicyWalker
 from gait.sim.postures import LegMotion, RandomTargets, Rising
 from gait.sim.settings import EpisodeConfig, check_schedule
@@ -143,7 +144,7 @@ class Simulation:
         """What moves the legs, with the robot where it starts."""
         config = self.config
         if config.policy is not None:
-            return PolicyWalker(rig_of(config.policy))
+            return PolicyWalker(episode_rig(config))
         robot = cast("Robot", self.robot)
         settings = config.kp, config.kd, 1.0 / config.control_rate
         if config.gait == STATIONARY:
@@ -245,7 +246,7 @@ def _check(config: EpisodeConfig, feedback: Feedback | None) -> None:
 
 def _plant(config: EpisodeConfig, rng: np.random.Generator) -> Plant:
     if config.policy is not None:
-        return scene_plant(rig_of(config.policy), config, rng)
+        return scene_plant(episode_rig(config), config, rng)
     robot = described_robot(config)
     leg_corners(robot)  # the controller needs four legs
     return robot_plant(robot, episode_body(config), config, rng)
@@ -258,13 +259,13 @@ def episode_body(config: EpisodeConfig) -> Robot:
 
 def episode_robot(config: EpisodeConfig) -> Robot | BareRobot:
     """The robot of an episode as its Log and its sensors know it. Its arrays may be shared: do not change them."""
-    return described_robot(config) if config.policy is None else rig_of(config.policy).robot
+    return described_robot(config) if config.policy is None else episode_rig(config).robot
 
 
 def described_robot(config: EpisodeConfig) -> Robot:
     """The robot of an episode as gait describes it, which an estimator needs."""
     if config.policy is not None:
-        return known_robot(rig_of(config.policy))
+        return known_robot(episode_rig(config))
     if config.variant is not None:
         return variant_of(config.robot, config.variant)
     return _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)

@@ -28,10 +28,11 @@ class CollectConfig:
     robot: str = "go1"
     """Name of a robot, or the path of its YAML file."""
     random_robots: bool = False
-    """Walk another robot in every episode: lengths, masses and feet drawn at random around those of `robot`."""
+    """Walk another robot in every episode: lengths, masses and feet drawn at random around those of `robot`, or within
+    10 to 15 % around those of a policy's robot."""
     varied: bool = False
     """Walk as other controllers and robots may: feet and ground that give way by up to 15 mm, steps of other heights
-    and frequencies."""
+    and frequencies. With a policy: random robots, where gait knows its robot."""
     sensors: str = "training"
     """Which robot: `exact` sensors, `training` (noise on the IMU only), or a benchmark robot in body and sensors:
     `twin`, version 1, or `twin2`, another robot in every episode."""
@@ -99,13 +100,13 @@ class CollectConfig:
                 if getattr(self, name):
                     raise GaitError(f"{name} is of a policy: name its ONNX file with --policy")
             return
-        for name in ("random_robots", "stationary_share", "airborne_share"):
+        for name in ("stationary_share", "airborne_share"):
             if getattr(self, name):
                 raise GaitError(f"{name} is not for a policy: leave it out, or leave out --policy")
         from gait.sim.policy.rig import known_robot, rig_of
 
         rig = rig_of(self.files)
-        if self.feedback != "truth":
+        if self.feedback != "truth" or self.random_robots:
             known_robot(rig)
 
     @property

@@ -76,10 +76,14 @@ class SensedFeedback:
     Ground truth initialises the estimator, while the robot stands still; from then on it has the sensors only.
     """
 
-    def __init__(self, estimator: Estimator, sensors: SensorConfig, rng: np.random.Generator) -> None:
-        self._estimator, self._stream = estimator, SensorStream(estimator.robot, sensors, rng)
-        self._columns = Columns(estimator.robot.num_joints, estimator.robot.num_legs)
-        self._R_bi = kernels.rotation_from_quat(estimator.robot.imu_quat_wxyz)
+    def __init__(
+        self, estimator: Estimator, robot: Robot | BareRobot, sensors: SensorConfig, rng: np.random.Generator
+    ) -> None:
+        self._estimator, self._stream = estimator, SensorStream(robot, sensors, rng)
+        self._columns = Columns(robot.num_joints, robot.num_legs)
+        self._R_bi = kernels.rotation_from_quat(robot.imu_quat_wxyz)
+        # Arms and a waist have no part in the estimate.
+        self._own = [robot.joint_names.index(name) for name in estimator.robot.joint_names]
         self._estimate: Fed | None = None
 
     def __call__(self, rows: Array) -> Fed:
@@ -96,7 +100,8 @@ class SensedFeedback:
             sample = self._stream.step(row[QUAT], row[VEL], row[OMEGA], row[at.q], row[at.dq], *self._in_force)
             self._in_force = row[at.q_des], row[at.tau]
             if sample is not None:
-                state = self._estimator.update(*sample)
+                joints = {name: getattr(sample, name)[self._own] for name in ("q", "dq", "q_des", "tau")}
+                state = self._estimator.update(*sample._replace(**joints))
                 omega_b = rotate(self._R_bi, sample.gyro - state.gyro_bias)
                 self._estimate = Fed(state.vel_w, state.quat_wb_wxyz, omega_b)
         return self._estimate
@@ -114,7 +119,7 @@ def sense(
         rng: draws all noise; the same state gives the same bytes.
         source: one line on where the data come from.
     """
-    samples = (len(raw.t) - 1) // STRIDE
+    samples, known = (len(raw.t) - 1) // STRIDE, robot if isinstance(robot, Robot) else robot.described
     if samples < 2:
         raise GaitError(f"an episode of {len(raw.t)} rows is too short for sensors: simulate at least 10 ms")
     sensors, count = Sensors.of(robot, config, rng), robot.num_joints
@@ -139,5 +144,5 @@ def sense(
         leg_names=robot.leg_names,
         joint_names=robot.joint_names,
         source=source,
-        description=described(robot) if isinstance(robot, Robot) else "",
+        description=described(known) if known is not None else "",
     )

@@ -10,8 +10,9 @@ import hashlib
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,12 @@ class Episode(NamedTuple):
     """True velocity of the base in its own frame (N, 3)."""
     contact: Float32
     """1 where a foot is on the ground, 0 elsewhere (N, L)."""
+    present: npt.NDArray[np.bool_]
+    """Which legs the robot has (N, L): one with fewer legs than the network is padded with legs that are not used."""
+
+    def rows(self, first: int, end: int) -> Episode:
+        """A piece of it."""
+        return Episode(*(cast("Any", array)[first:end] for array in self))
 
 
 class Subject(NamedTuple):
@@ -80,7 +87,25 @@ def episode_of(
         velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate) if legs else velocity
     values = physical_features(log, legs, robot) if legs else features(log, architecture)
     contact = np.zeros((len(log), len(log.leg_names))) if log.contact is None else log.contact
-    return Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32))
+    present = np.ones(contact.shape, dtype=np.bool_)
+    return Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32), present)
+
+
+def padded(episode: Episode, legs: int) -> Episode:
+    """The episode of a robot with fewer legs than its training has: the missing ones are zero and not present."""
+    missing = legs - episode.present.shape[1]
+    if missing == 0:
+        return episode
+
+    def wider(array: Any, columns: int) -> Any:
+        return np.pad(array, ((0, 0), (0, columns)))
+
+    return Episode(
+        wider(episode.features, PER_LEG * missing),
+        episode.velocity,
+        wider(episode.contact, missing),
+        wider(episode.present, missing),
+    )
 
 
 def read_collection(folder: str | Path) -> tuple[list[str], dict[str, Any]]:
@@ -104,30 +129,61 @@ def read_collection(folder: str | Path) -> tuple[list[str], dict[str, Any]]:
     return [joined(folder, row["file"]) for row in rows], {**settings, "index_sha256": digest}
 
 
+def most_legs(folders: Sequence[str]) -> int:
+    """Legs of the robot with the most of them, by the first episode of each collection."""
+    return max(len(open_log(read_collection(folder)[0][0]).leg_names) for folder in folders)
+
+
 def read_episodes(
     paths: Sequence[str], architecture: Architecture, faults: Sequence[np.random.Generator | None]
-) -> tuple[list[Episode], Subject]:
-    """Read recordings of one robot; for `gait-legs` of any robots with as many legs, each with faults of its own."""
-    episodes, first = [], None
+) -> tuple[list[Episode], list[Subject]]:
+    """Read recordings of one robot; for `gait-legs` of any robots, each with faults of its own.
+
+    Returns:
+        The episodes, all with the legs of the architecture, and whose they are.
+    """
+    episodes, subjects = list[Episode](), list[Subject]()
     for path, rng in zip(paths, faults, strict=True):
         # The robot of an episode lies beside it.
         with local_copy(path, (f"{Path(path).stem}.yaml", SETTINGS)) as here:
             log = open_log(here)
-            subject = Subject.of(log)
-            first = first or subject
-            if not isinstance(architecture, LegsArchitecture) and subject != first:
+            subjects.append(subject := Subject.of(log))
+            if not isinstance(architecture, LegsArchitecture) and subject != subjects[0]:
                 raise GaitError(f"{path} is of another robot or rate than {paths[0]}: train on one robot at one rate")
-            if (len(subject.leg_names), round(subject.rate)) != (len(first.leg_names), round(first.rate)):
-                raise GaitError(f"{path} has another number of legs or rate than {paths[0]}: train on one of each")
-            episodes.append(episode_of(log, architecture, here, rng))
-    assert first is not None
-    return episodes, first
+            if round(subject.rate) != round(subjects[0].rate):
+                raise GaitError(f"{path} has another rate than {paths[0]}: train at one rate")
+            legs = len(subject.leg_names)
+            if legs > architecture.legs:
+                raise GaitError(
+                    f"{path} has {legs} legs, the first episodes of its training at most {architecture.legs}: collect"
+                    " robots with other numbers of legs to other folders"
+                )
+            own = replace(architecture, legs=legs) if legs < architecture.legs else architecture
+            episodes.append(padded(episode_of(log, own, here, rng), architecture.legs))
+    return episodes, subjects
+
+
+def common_subject(subjects: Sequence[Subject], architecture: Architecture, robots: Sequence[str]) -> Subject:
+    """What a model file says about whose recordings it was trained on: the first robot with all legs.
+
+    Args:
+        subjects: of the episodes.
+        architecture: of the network.
+        robots: the robot of each episode's collection. `gait-legs` serves any robot, so that its file names the one
+            that others were drawn around.
+    """
+    first = next(i for i, subject in enumerate(subjects) if len(subject.leg_names) == architecture.legs)
+    if not isinstance(architecture, LegsArchitecture):
+        return subjects[first]
+    return subjects[first]._replace(robot=robots[first] or subjects[first].robot)
 
 
 def leg_normaliser(episodes: Sequence[Episode], architecture: LegsArchitecture) -> tuple[Array, Array]:
     """Mean and standard deviation of a leg's numbers in a frame, over all legs; what a mirror flips is centred on 0."""
     shared = np.concatenate([episode.features[::10, :SHARED] for episode in episodes])
-    own = np.concatenate([episode.features[::10, SHARED:].reshape(-1, PER_LEG) for episode in episodes])
+    own = np.concatenate(
+        [episode.features[::10, SHARED:].reshape(-1, PER_LEG)[episode.present[::10].ravel()] for episode in episodes]
+    )
     own = own[:, architecture.leg_columns]
     mean, std = np.append(shared.mean(0), own.mean(0)), np.append(shared.std(0), own.std(0))
     return np.where(flipped(len(architecture.leg_columns) // 3), 0.0, mean), np.maximum(std, 1e-3)
@@ -220,9 +276,9 @@ class DataSet(SequenceSource):
         paths, self.data = read_collections(config)
         everything = [path for folder in paths for path in folder]
         draws = [generator(config, FAULTS, i) if config.faults else None for i in range(len(everything))]
-        read, self.subject = read_episodes(everything, architecture, draws)
-        if isinstance(architecture, LegsArchitecture):  # it serves any robot: the one that others were drawn around
-            self.subject = self.subject._replace(robot=str(self.data[0].get("robot", self.subject.robot)))
+        read, subjects = read_episodes(everything, architecture, draws)
+        robots = [robot_name(one) for one, folder in zip(self.data, paths, strict=True) for _ in folder]
+        self.subject = common_subject(subjects, architecture, robots)
         episodes = iter(read)
         self.folders: list[list[Episode]] = []
         """Training episodes by folder."""
@@ -240,6 +296,11 @@ class DataSet(SequenceSource):
 
     def _clean(self, iteration: int) -> Episode:
         return drawn(self.config, self.folders, iteration)
+
+
+def robot_name(settings: dict[str, Any]) -> str:
+    """The robot of a collection, empty where its settings do not say: the scene of a policy brings its own."""
+    return "" if settings.get("policy") else str(settings.get("robot", ""))
 
 
 def read_collections(config: TrainConfig) -> tuple[list[list[str]], list[dict[str, Any]]]:
@@ -264,8 +325,8 @@ def drawn(config: TrainConfig, folders: Sequence[Sequence[Episode]], iteration: 
     for i in range(config.sequences):
         folder = folders[i % len(folders)]
         episode = folder[int(rng.integers(len(folder)))]
-        first = rng.integers(len(episode.features) - steps + 1)
-        pieces.append(Episode(*(array[first : first + steps] for array in episode)))
+        first = int(rng.integers(len(episode.features) - steps + 1))
+        pieces.append(episode.rows(first, first + steps))
     return stacked(pieces)
 
 

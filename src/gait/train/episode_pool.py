@@ -22,11 +22,13 @@ from gait.train.data import (
     ORDER,
     Episode,
     SequenceSource,
+    common_subject,
     drawn,
     generator,
     noisy_episodes,
     read_collections,
     read_episodes,
+    robot_name,
     split,
 )  # fmt: skip
 
@@ -54,7 +56,9 @@ class EpisodePool(SequenceSource):
             self._folders.append(train)
             held += rest[:per_folder]
             before += len(folder)
-        validation, self.subject = read_episodes([one.path for one in held], architecture, self._faults(held))
+        validation, subjects = read_episodes([one.path for one in held], architecture, self._faults(held))
+        robots = {path: robot_name(one) for one, folder in zip(self.data, paths, strict=True) for path in folder}
+        self.subject = common_subject(subjects, architecture, [robots[one.path] for one in held])
         self.validation = noisy_episodes(config, validation)
         largest = max(sum(array.nbytes for array in episode) for episode in validation)
         # Two pools: one to draw from, one that is being read.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, unflatten
 
@@ -35,7 +36,7 @@ class LegsTrainer(Trainer):
         features = legs_apart(features, velocity, config.legs_apart, rng)
         features = stances_moved(features, config.stance_shift, rng)
         steps = slice(int(rng.integers(every)), None, every)
-        used = legs_in_use(len(features), self.net.architecture.legs, config.hidden_legs, rng)
+        used = legs_in_use(batch.present[:, 0], config.hidden_legs, rng)
         legs = self.net.legs(features, None, steps, used)
         truth = velocity[:, steps]
         loss = leg_likelihood(legs, truth, used)
@@ -47,15 +48,15 @@ class LegsTrainer(Trainer):
         norm = self._update(loss, number)
         return row | {"loss": float(loss.detach()), "gradient": norm}
 
-    def _score(self) -> NetworkScore:
+    def score(self) -> NetworkScore:
         """The error of the small filter over the validation episodes, which are as long as the shortest of them."""
         episodes, rng = self.source.validation, generator(self.config, FILTER, 0)
         steps = min(len(episode.features) for episode in episodes)
         features = torch.from_numpy(np.stack([episode.features[:steps] for episode in episodes]))
         velocity = torch.from_numpy(np.stack([episode.velocity[:steps] for episode in episodes]))
-        used = torch.ones(len(features), self.net.architecture.legs).bool()
+        used = torch.from_numpy(np.stack([episode.present[0] for episode in episodes]))
         with torch.no_grad():
-            legs = self.net.legs(features, None, slice(None, None, DENSE))
+            legs = self.net.legs(features, None, slice(None, None, DENSE), used)
             carried = carry(legs, velocity[:, ::DENSE], features[:, ::DENSE, :3], used, self._dt, DENSE, rng)
         both = torch.stack([carried.error, 0.5 * torch.log(carried.variance)])  # (2, T, B, 3)
         error, log_std = both.transpose(1, 2).reshape(2, -1, 3).numpy().astype(np.float64)
@@ -66,16 +67,17 @@ class LegsTrainer(Trainer):
         return 1.0 / self.source.subject.rate
 
 
-def legs_in_use(batch: int, legs: int, share: float, rng: np.random.Generator) -> Tensor:
-    """Which legs of each sequence may be used (B, L): in half of them each leg is hidden with chance `share`.
+def legs_in_use(present: npt.NDArray[np.bool_], share: float, rng: np.random.Generator) -> Tensor:
+    """Which legs of each sequence may be used (B, L), of those that its robot has: in half of them each leg is hidden
+    with chance `share`.
 
     A leg learns to be weighted without its partner of the trot, and beside other legs.
     """
     if share == 0.0:
-        return torch.ones(batch, legs).bool()
-    hidden = (rng.random((batch, legs)) < share) & (rng.random((batch, 1)) < 0.5)
-    hidden[hidden.all(1)] = False
-    return torch.from_numpy(~hidden)
+        return torch.from_numpy(present.copy())
+    hidden = (rng.random(present.shape) < share) & (rng.random((len(present), 1)) < 0.5)
+    hidden[(hidden | ~present).all(1)] = False
+    return torch.from_numpy(present & ~hidden)
 
 
 def legs_apart(features: Tensor, velocity: Tensor, share: float, rng: np.random.Generator) -> Tensor:

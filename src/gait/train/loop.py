@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from gait.errors import GaitError
-from gait.io import open_log
 from gait.io.atomic import commit, sweep_files
 from gait.io.locks import folder_lock
 from gait.nets.architecture import architecture_of
@@ -25,7 +24,7 @@ from gait.nets.model import Model, load_model
 from gait.robot import Robot
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
-from gait.train.data import MASK, DataSet, SequenceSource, generator, normaliser, read_collection
+from gait.train.data import MASK, DataSet, SequenceSource, generator, most_legs, normaliser
 from gait.train.episode_pool import EpisodePool
 from gait.train.losses import loss_of
 from gait.train.recorder import Recorder
@@ -87,7 +86,7 @@ class Trainer:
         """From a batch of sequences, with an update after every `truncate` steps; returns loss and gradient."""
         config = self.config
         uncertain = number >= config.l1_iterations
-        features, velocity, contact = map(torch.from_numpy, self.source.batch(number))
+        features, velocity, contact = map(torch.from_numpy, self.source.batch(number)[:3])
         keep = self._keep(number)
         state: RecurrentState | None = None
         losses, norms = [], []
@@ -118,11 +117,12 @@ class Trainer:
 
     def validate(self) -> NetworkScore:
         """Run through the validation episodes and enter the result in the last row of the history."""
-        result = self._score()
+        result = self.score()
         self.history[-1].update(result.as_dict("validation_"))
         return result
 
-    def _score(self) -> NetworkScore:
+    def score(self) -> NetworkScore:
+        """How well the network does on the validation episodes."""
         return score(self.net, self.source.validation)
 
     def model(self) -> Model:
@@ -174,8 +174,7 @@ def open_source(config: TrainConfig, workers: int = 1) -> SequenceSource:
 
         legs = Robot.load(config.robot).num_legs
         return Rollouts(config, architecture_of({**config.architecture, "legs": legs}), workers)
-    legs = len(open_log(read_collection(config.data[0])[0][0]).leg_names)
-    architecture = architecture_of({**config.architecture, "legs": legs})
+    architecture = architecture_of({**config.architecture, "legs": most_legs(config.data)})
     return EpisodePool(config, architecture) if config.memory else DataSet(config, architecture)
 
 
@@ -264,8 +263,8 @@ def finish(trainer: Trainer, out: Path, recorder: Recorder) -> Model:
     model.save(path, half=trainer.config.half)
     if trainer.config.half:
         rounded = load_model(path)
-        results = score(network_of(rounded), trainer.source.validation).as_dict("validation_")
-        model = replace(rounded, results=results)
+        trainer.net = network_of(rounded)
+        model = replace(rounded, results=trainer.score().as_dict("validation_"))
         model.save(path, half=True)
     recorder.draw()
     return model

@@ -58,7 +58,7 @@ class Rollouts(SequenceSource):
         for done in [number for number in self._pending if number < iteration]:
             del self._pending[done]
         episodes = [episode_of(log, self.architecture) for log in logs]
-        return stacked([Episode(*(array[: self.config.steps] for array in episode)) for episode in episodes])
+        return stacked([episode.rows(0, self.config.steps) for episode in episodes])
 
     def _start(self, iteration: int) -> list[Future[Log]]:
         first = iteration * self.config.sequences

@@ -30,7 +30,7 @@ class Scene:
         if not path.is_file():
             raise GaitError(f"there is no scene {path}: give the path of an MJCF file with --model")
         self.path = path
-        spec, self.dropped = parsed_spec(path, mujoco)
+        spec, self.dropped = self._parsed()
         try:
             self.nominal: Any = spec.compile()
         except ValueError as error:
@@ -44,10 +44,14 @@ class Scene:
 
     def spec(self) -> Any:
         """A copy to change: without what is missing, and without sensors and keys, which name things that change."""
-        spec, _ = parsed_spec(self.path, mujoco)
+        spec, _ = self._parsed()
         for item in (*spec.sensors, *spec.keys):
             delete(spec, item)
         return spec
+
+    def _parsed(self) -> tuple[Any, tuple[str, ...]]:
+        """The file, without the meshes and textures that are missing, and their names."""
+        return parsed_spec(self.path, mujoco)
 
     def digest(self) -> str:
         """Tells two scenes apart by the contents of their files."""

@@ -33,7 +33,7 @@ class Rig:
     scene: Scene
     config: PolicyConfig
     robot: Robot | BareRobot
-    """Names, and the place of the IMU: gait's own description where the file names one."""
+    """Gait's own description where the file names one; with other joints than those of its legs, beside their names."""
     order: IntArray
     """Where in the Log the joints of the policy are (P,)."""
     pose: Array
@@ -55,6 +55,11 @@ class Rig:
     feet: tuple[str, ...]
     """A geom or body for each leg."""
     notices: tuple[str, ...]
+
+    @property
+    def known(self) -> Robot | None:
+        """Gait's description of the legs, if it has one."""
+        return self.robot if isinstance(self.robot, Robot) else self.robot.described
 
     @property
     def rate(self) -> int:
@@ -201,10 +206,10 @@ def _robot_of(config: PolicyConfig, scene: Scene, own: Sequence[str], p_bi: Arra
     for leg, name in config.feet.items():
         if name not in _names(scene.nominal, "geom") and name not in _names(scene.nominal, "body"):
             raise GaitError(f"the scene has no geom or body '{name}', which `feet` names for {leg}")
+    quat = np.empty(4)
+    mujoco.mju_mat2Quat(quat, np.ascontiguousarray(R_bi).ravel())
+    drives = tuple(name for name in own if name in config.joints or Drive(scene.nominal, name).actuated)
     if config.robot is None:
-        quat = np.empty(4)
-        mujoco.mju_mat2Quat(quat, np.ascontiguousarray(R_bi).ravel())
-        drives = tuple(name for name in own if name in config.joints or Drive(scene.nominal, name).actuated)
         name = scene.nominal.names[: scene.nominal.names.index(b"\0")].decode() or scene.path.stem
         return BareRobot("_".join(name.split()), scene.base, tuple(config.feet), drives, p_bi, quat)
     robot = Robot.load(config.robot)
@@ -212,7 +217,9 @@ def _robot_of(config: PolicyConfig, scene: Scene, own: Sequence[str], p_bi: Arra
     missing += [leg for leg in robot.leg_names if leg not in config.feet]
     if missing:
         raise GaitError(f"the scene is not of the robot {config.robot}: it lacks {missing[0]}; leave out `robot`")
-    return robot
+    if set(config.joints) <= set(robot.joint_names):
+        return robot
+    return BareRobot(robot.name, scene.base, robot.leg_names, drives, p_bi, quat, robot)
 
 
 def _names(model: Any, kind: str) -> list[str]:
@@ -222,9 +229,9 @@ def _names(model: Any, kind: str) -> list[str]:
 
 def known_robot(rig: Rig) -> Robot:
     """gait's description of the robot, which an estimator needs."""
-    if not isinstance(rig.robot, Robot):
+    if rig.known is None:
         raise GaitError(
             f"gait has no description of {rig.robot.name}, so no estimator can feed its policy: use the feedback truth,"
             f" or name one of {', '.join(robot_names())} with `robot` in the observation file"
         )
-    return rig.robot
+    return rig.known
