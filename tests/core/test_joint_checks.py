@@ -63,7 +63,7 @@ def test_torques_that_do_not_carry_the_robot_are_ignored(edit: Edit, method: str
 
 @pytest.mark.parametrize("method", ["gait-legs", "iekf"])
 def test_torques_that_carry_the_robot_again_are_used_again(method: str) -> None:
-    """Also where they never agree with those of the joint targets: the controller of the sample feeds torques forward."""
+    """Also where they never agree with those of the joint targets: the sample's controller feeds torques forward."""
     fault = range(FAULT, FAULT + RATE // 2)
     states = run(method, lambda k, row: row._replace(tau=-row.tau) if k in fault else row, seconds=3.0)
     assert BAD_TORQUE in states[fault[-1]].health.words

@@ -105,8 +105,8 @@ class CommandRanges:
 
 
 VARIED = CommandRanges(
-    height=(-0.015, 0.015), step_height=(0.015, 0.13), frequency_scale=(0.7, 1.4), hold=(0.7, 4.0), yaw_rate=(-1.2, 1.2),
-    posture=PostureRanges(),
+    height=(-0.015, 0.015), step_height=(0.015, 0.13), frequency_scale=(0.7, 1.4), hold=(0.7, 4.0),
+    yaw_rate=(-1.2, 1.2), posture=PostureRanges(),
 )  # fmt: skip
 """Commands of varied walks: steps of other controllers than ours."""
 SINKS = 0.3, (0.001, 0.015)
