@@ -31,8 +31,8 @@ class CollectConfig:
     """Walk another robot in every episode: lengths, masses and feet drawn at random around those of `robot`, or within
     10 to 15 % around those of a policy's robot."""
     varied: bool = False
-    """Walk as other controllers and robots may: feet and ground that give way by up to 15 mm, steps of other heights
-    and frequencies. With a policy: random robots, where gait knows its robot."""
+    """Walk as other controllers and robots may: feet and ground that give way by up to 15 mm, postures and steps of
+    other heights and frequencies. With a policy: random robots, where gait knows its robot."""
     sensors: str = "training"
     """Which robot: `exact` sensors, `training` (noise on the IMU only), or a benchmark robot in body and sensors:
     `twin`, version 1, or `twin2`, another robot in every episode."""
