@@ -30,7 +30,7 @@ LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is inflated, as the second one finds it."""
 GUARD, DELAY_STD = Options().leg_guard, Options().joint_delay_std
 """The same gate and the same allowance for the uncertainty of the delay as in core/legs.c and `TorchBatch`."""
-DRIFT, BIAS = (0.008, 0.1), 0.05
+DRIFT, BIAS = (0.008, 0.03), 0.05
 """Of the IMU in that filter: m/s/sqrt(s), evenly in the logarithm, one for each sequence, which the filter knows since
 it estimates its own noise (core/adapt.c); and m/s^2 of bias that it does not estimate."""
 START = 0.05
