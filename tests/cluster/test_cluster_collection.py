@@ -1,10 +1,12 @@
 """Collections on a Ray cluster: the bytes of a local one, whatever happens to the nodes."""
 
+import contextlib
 import hashlib
 import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,6 +59,17 @@ def test_without_ray_one_line_names_the_command(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(GaitError, match=r"ray is not installed: run `pip install .*\[cluster\]'`"):
         tasks.load_ray()
+
+
+def test_only_our_words_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ray prints from threads of its own, to standard output, which --json keeps for the results."""
+    with contextlib.redirect_stdout(tasks.OwnWords()):  # type: ignore[type-var]
+        print("ours")
+        thread = threading.Thread(target=print, args=("theirs",))
+        thread.start()
+        thread.join()
+    print("after")
+    assert capsys.readouterr().out == "ours\nafter\n"
 
 
 def test_a_journal_keeps_what_a_killed_process_had(reference: Path, tmp_path: Path) -> None:
@@ -154,7 +167,9 @@ def test_the_command_fills_a_bucket(
 
 
 @pytest.mark.slow
-def test_a_node_is_killed_in_the_middle_of_a_collection(cluster: Any, tmp_path: Path) -> None:
+def test_a_node_is_killed_in_the_middle_of_a_collection(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = replace(QUICK, episodes=24, seconds=2.0)
     collect(config, tmp_path / "local")
     nodes = [cluster.processors() for _ in range(2)]
@@ -170,6 +185,7 @@ def test_a_node_is_killed_in_the_middle_of_a_collection(cluster: Any, tmp_path: 
     assert [one.finished for one in seen] == sorted(one.finished for one in seen)
     assert contents(tmp_path / "ray") == contents(tmp_path / "local"), "nothing missing, duplicated or damaged"
     assert not [path for path in (tmp_path / "ray").iterdir() if path.name.startswith(".")]
+    assert capsys.readouterr().out == "", "what Ray says of it is none of our results"
 
 
 @pytest.mark.slow

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from gait.errors import GaitError, need_extra
 from gait.sim.workers import hold_ctrl_c
@@ -50,6 +51,24 @@ def load_ray() -> Any:
     return ray
 
 
+class OwnWords:
+    """Standard output for this thread alone.
+
+    Ray prints there from threads of its own, such as forty lines when a node is lost: none of that is a result.
+    """
+
+    def __init__(self) -> None:
+        """Take what standard output is now."""
+        self._stream, self._owner = sys.stdout, threading.get_ident()
+
+    def write(self, text: str) -> int:
+        """Write what this thread says; leave out the rest."""
+        return self._stream.write(text) if threading.get_ident() == self._owner else len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 @contextmanager
 def connected(address: str, processors: int) -> Iterator[Any]:
     """The module ray, connected to a cluster for as long as the block runs.
@@ -88,9 +107,11 @@ def connected(address: str, processors: int) -> Iterator[Any]:
             f"no Ray cluster answers at {where} ({why}): start one with `ray start --head`, or leave out the address"
         ) from None
     try:
-        yield ray
+        with redirect_stdout(cast("IO[str]", OwnWords())):
+            yield ray
     finally:
-        with hold_ctrl_c():
+        # What Ray held back it prints now, from this thread.
+        with hold_ctrl_c(), redirect_stdout(io.StringIO()):
             ray.shutdown()
 
 
@@ -159,7 +180,7 @@ def beside(work: Callable[[], Result], look: Callable[[], None], seconds: float 
     """Do some work in a thread and look at it now and then from this one; returns its result, or raises its error.
 
     Ray Train and Ray Tune put a handler of their own in the place of Ctrl-C's, which ends the process; in a thread they
-    leave it alone, and the work ends with the connection to the cluster. What they print is not of our results.
+    leave it alone, and the work ends with the connection to the cluster.
     """
     found: list[Result] = []
     failed: list[BaseException] = []
@@ -171,11 +192,10 @@ def beside(work: Callable[[], Result], look: Callable[[], None], seconds: float 
             failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
-    with redirect_stdout(io.StringIO()):
-        thread.start()
-        while thread.is_alive():
-            thread.join(seconds)
-            look()
+    thread.start()
+    while thread.is_alive():
+        thread.join(seconds)
+        look()
     if failed:
         raise failed[0]
     return found[0]
