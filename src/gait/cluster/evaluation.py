@@ -205,7 +205,12 @@ def evaluate_on_cluster(
     with connected(address, processors) as ray:
         # In the object store once: every node fetches it once, not every task.
         shared = ray.put(parcel)
-        spread(ray, evaluate_log, ((name, (on_nodes, shared, name, paths[name])) for name in missing), take)
+        try:
+            spread(ray, evaluate_log, ((name, (on_nodes, shared, name, paths[name])) for name in missing), take)
+        except GaitError as error:
+            finished = len(done) + sum(nodes.values())
+            kept = f"{finished} of {len(paths)} logs are in {manifest}, from where the same evaluation goes on"
+            raise GaitError(f"{error}; {kept}") from None
     return _gathered({name: book.lines[path] for name, path in paths.items()}, len(done), nodes)
 
 

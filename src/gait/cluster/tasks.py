@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from gait.errors import GaitError, need_extra
@@ -27,6 +27,7 @@ OBJECT_STORE = 256 << 20
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_TRAIN_ENABLE_STATE_TRACKING": "0"}
 """Of a cluster that we start, unless the environment says otherwise: nothing is sent anywhere, and tasks have the
 priority of the command, as local workers have, in place of Ray's nice 15."""
+ENDED = "the Ray cluster has ended, or cannot be reached any more"
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -147,6 +148,9 @@ def spread(
         jobs: each with what `work` gets.
         take: called with a job and its result; where it returns False no more jobs are begun, and those in flight
             are still taken.
+
+    Raises:
+        GaitError: if the cluster ends before the jobs do.
     """
     task = ray.remote(num_cpus=1, max_retries=RETRIES)(on_node)
     waiting, begin = iter(jobs), True
@@ -161,10 +165,12 @@ def spread(
             ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=POLL, fetch_local=False)
             for reference in ready:
                 begin = take(pending.pop(reference), _result(ray, reference)) and begin
-    except BaseException:
-        with hold_ctrl_c():
+    except BaseException as error:
+        with hold_ctrl_c(), suppress(Exception):
             for reference in pending:
                 ray.cancel(reference, force=True)
+        if cluster_failed(ray, error):
+            raise GaitError(ENDED) from None
         raise
 
 
@@ -174,6 +180,11 @@ def _result(ray: Any, reference: Any) -> NodeResult:
         return found
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError, ray.exceptions.OutOfMemoryError):
         return NodeResult(None, "", f"a worker was killed {RETRIES + 1} times, perhaps for want of memory")
+
+
+def cluster_failed(ray: Any, error: BaseException) -> bool:
+    """Whether an error is Ray's own, as when a cluster is shut down, and not one of the work that it does."""
+    return isinstance(getattr(error, "cause", error), (ray.exceptions.RayError, ConnectionError))
 
 
 def beside(work: Callable[[], Result], look: Callable[[], None], seconds: float = 0.5) -> Result:
