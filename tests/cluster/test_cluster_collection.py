@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from gait.cli import main
 from gait.cluster import tasks
 from gait.cluster.collection import JOURNAL, Ledger, collect_on_cluster, record_remotely
 from gait.cluster.luggage import pack, unpack
+from gait.cluster.ray_option import node_note
 from gait.commands import sim
 from gait.io.storage import Storage, location
 from gait.robot import robot as robot_module
@@ -70,6 +72,40 @@ def test_only_our_words_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
         thread.join()
     print("after")
     assert capsys.readouterr().out == "ours\nafter\n"
+
+
+def test_progress_by_node_fits_a_terminal() -> None:
+    note = node_note({f"node-{i:04d}.cluster.example.org/0123ab": 1.0 + i for i in range(1000)})
+    assert note == "1000 nodes with 1.0 to 1000.0"
+
+
+def test_which_cluster_is_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert tasks.cluster_address("") == "" == tasks.cluster_address("local")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray/ray_current_cluster").write_text(f"{address}\n")
+        assert tasks.cluster_address("") == address == tasks.cluster_address("auto")
+        assert tasks.cluster_address("10.0.0.1:6379") == "10.0.0.1:6379" and tasks.cluster_address("local") == ""
+    # It was killed, and what it noted is still there.
+    assert tasks.cluster_address("") == ""
+    with pytest.raises(ConnectionError, match="begun none here that still runs"):
+        tasks.cluster_address("auto")
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    assert tasks.cluster_address("") == address == tasks.cluster_address("auto")
+
+
+def test_an_address_that_does_not_answer_is_said_at_once() -> None:
+    needs.package("ray")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    with (
+        pytest.raises(GaitError, match=rf"no Ray cluster answers at {address} \(Connection refused\): start one with"),
+        tasks.connected(address, 1),
+    ):
+        pass
 
 
 def test_a_journal_keeps_what_a_killed_process_had(reference: Path, tmp_path: Path) -> None:

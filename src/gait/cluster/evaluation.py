@@ -13,6 +13,7 @@ from typing import Any
 from gait._version import __version__
 from gait.bench.walks import described, found_figures, log_table, mean_figures, walk_study
 from gait.cluster.luggage import Parcel, add_robot
+from gait.cluster.ray_option import CONNECTING
 from gait.cluster.tasks import NodeResult, connected, spread
 from gait.documents import load_json
 from gait.errors import GaitError, os_errors
@@ -201,7 +202,7 @@ def evaluate_on_cluster(
         progress(len(done) + sum(nodes.values()), len(paths), f"{failures} failed")
         return True
 
-    progress(len(done), len(paths), "")
+    progress(len(done), len(paths), CONNECTING)
     with connected(address, processors) as ray:
         # In the object store once: every node fetches it once, not every task.
         shared = ray.put(parcel)

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from gait.errors import GaitError, need_extra
@@ -22,6 +23,10 @@ POLL = 0.1
 """Seconds between two looks at what has finished."""
 LOCAL = "local"
 """Address of a cluster that is started for a command."""
+AUTO = "auto"
+"""Address of one that must be there already: that of RAY_ADDRESS or of `ray start`."""
+KNOCK_SECONDS = 20.0
+"""How long an address may take to answer."""
 OBJECT_STORE = 256 << 20
 """Bytes of shared memory of a cluster that we start: tasks exchange rows of an index, not arrays."""
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_TRAIN_ENABLE_STATE_TRACKING": "0"}
@@ -70,43 +75,49 @@ class OwnWords:
         return getattr(self._stream, name)
 
 
+def cluster_address(given: str) -> str:
+    """The address of the cluster to connect to; empty where one is to be started.
+
+    A cluster that another command began for itself does not count: it ends with that command.
+    """
+    named = (given if given != AUTO else "") or os.environ.get("RAY_ADDRESS", "")
+    if named not in ("", AUTO):
+        return "" if named == LOCAL else named
+    folder = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp")
+    with suppress(OSError):
+        noted = (folder / "ray" / "ray_current_cluster").read_text(encoding="utf-8").strip()
+        knock(noted)
+        return noted
+    if AUTO in (given, named):
+        raise ConnectionError("`ray start` has begun none here that still runs")
+    return ""
+
+
+def knock(address: str) -> None:
+    """Raise ConnectionError where nothing listens: Ray itself tries for minutes, and no Ctrl-C stops it."""
+    host, _, port = address.rpartition(":")
+    if "://" in address or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
+    except OSError as error:
+        raise ConnectionError(error.strerror or str(error)) from None
+
+
 @contextmanager
 def connected(address: str, processors: int) -> Iterator[Any]:
     """The module ray, connected to a cluster for as long as the block runs.
 
     Args:
-        address: of a cluster, as `ray.init` takes it. Empty means RAY_ADDRESS, or a cluster that runs on this machine;
-            where there is neither, and for `local`, one is started here and ended with the block.
+        address: of a cluster, as `ray.init` takes it. Empty means RAY_ADDRESS, or the cluster that `ray start` began
+            on this machine; where there is neither, and for `local`, one is started here and ended with the block.
         processors: of the cluster that is started here.
     """
     ray = load_ray()
     if ray.is_initialized():
         yield ray
         return
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
-    try:
-        try:
-            if address == LOCAL:
-                raise ConnectionError("one of our own is asked for")
-            ray.init(address=address or "auto", **quiet)
-        except ConnectionError:
-            if address != LOCAL and (address or os.environ.get("RAY_ADDRESS")):
-                raise
-            with hold_ctrl_c():
-                ray.init(
-                    address=LOCAL,
-                    num_cpus=processors,
-                    include_dashboard=False,
-                    object_store_memory=OBJECT_STORE,
-                    _node_ip_address="127.0.0.1",
-                    **quiet,
-                )
-    except (ConnectionError, ValueError, RuntimeError, OSError, TimeoutError) as error:
-        where = address or os.environ.get("RAY_ADDRESS") or "this machine"
-        why = " ".join(str(error).split())[:200]
-        raise GaitError(
-            f"no Ray cluster answers at {where} ({why}): start one with `ray start --head`, or leave out the address"
-        ) from None
+    _connect(ray, address, processors)
     try:
         with redirect_stdout(cast("IO[str]", OwnWords())):
             yield ray
@@ -114,6 +125,31 @@ def connected(address: str, processors: int) -> Iterator[Any]:
         # What Ray held back it prints now, from this thread.
         with hold_ctrl_c(), redirect_stdout(io.StringIO()):
             ray.shutdown()
+
+
+def _connect(ray: Any, address: str, processors: int) -> None:
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    named = address or os.environ.get("RAY_ADDRESS") or "this machine"
+    try:
+        if where := cluster_address(address):
+            knock(where)
+            ray.init(address=where, **quiet)
+            return
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        raise GaitError(
+            f"no Ray cluster answers at {named} ({_why(error)}): start one with `ray start --head`, or leave out the"
+            " address"
+        ) from None
+    ours = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": OBJECT_STORE}
+    try:
+        with hold_ctrl_c():
+            ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **ours, **quiet)
+    except Exception as error:  # a plain Exception where the machine is too busy
+        raise GaitError(f"Ray does not start on this machine ({_why(error)}): try again, or leave out --ray") from None
+
+
+def _why(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def node_name(ray: Any) -> str:
