@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -200,6 +200,30 @@ def test_the_command_fills_a_bucket(
     printed = capsys.readouterr().out
     assert f"wrote {place}" in printed and "resumed" in printed
     assert contents(place) == contents(reference)
+
+
+@pytest.mark.slow
+def test_jobs_in_flight_are_bounded(cluster: Any) -> None:
+    """However many there are, no more than two for each processor are begun ahead of their results."""
+    for _ in range(2):
+        cluster.processors()
+    begun, taken, most = 0, set[int](), 0
+
+    def jobs() -> Iterator[tuple[int, tuple[int]]]:
+        nonlocal begun, most
+        for number in range(300):
+            begun += 1
+            most = max(most, begun - len(taken))
+            yield number, (-number,)
+
+    def take(number: int, result: tasks.NodeResult) -> bool:
+        assert result.value == number
+        taken.add(number)
+        return True
+
+    with tasks.connected(cluster.address, 1) as ray:
+        tasks.spread(ray, abs, jobs(), take)
+    assert taken == set(range(300)) and most == 2 * tasks.AHEAD
 
 
 @pytest.mark.slow

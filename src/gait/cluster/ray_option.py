@@ -22,8 +22,8 @@ RayAddress = Annotated[Optional[str], _SPEC]  # noqa: UP045
 """None without --ray; empty where no address follows it."""
 
 
-CONNECTING = "connecting to Ray"
-"""Beside a progress bar until a cluster answers."""
+CONNECTING = "waiting for the cluster"
+"""Beside a progress bar until the first result is there."""
 
 
 def processors(workers: int) -> int:
