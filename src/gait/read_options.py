@@ -50,6 +50,11 @@ def asked(options: ReadOptions) -> dict[str, object]:
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
+def plain_options(options: ReadOptions) -> ReadOptions:
+    """The same without what a verb adds to them."""
+    return ReadOptions(**{field.name: getattr(options, field.name) for field in fields(ReadOptions)})
+
+
 def given_words(options: ReadOptions) -> list[str]:
     """The words of a command line that say the same, for the next command."""
     words: list[str] = []

@@ -1,12 +1,15 @@
 """Collections on a Ray cluster: the bytes of a local one, whatever happens to the nodes."""
 
+import contextlib
 import hashlib
 import json
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from gait.cli import main
 from gait.cluster import tasks
 from gait.cluster.collection import JOURNAL, Ledger, collect_on_cluster, record_remotely
 from gait.cluster.luggage import pack, unpack
+from gait.cluster.ray_option import node_note
 from gait.commands import sim
 from gait.io.storage import Storage, location
 from gait.robot import robot as robot_module
@@ -57,6 +61,51 @@ def test_without_ray_one_line_names_the_command(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(GaitError, match=r"ray is not installed: run `pip install .*\[cluster\]'`"):
         tasks.load_ray()
+
+
+def test_only_our_words_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ray prints from threads of its own, to standard output, which --json keeps for the results."""
+    with contextlib.redirect_stdout(tasks.OwnWords()):  # type: ignore[type-var]
+        print("ours")
+        thread = threading.Thread(target=print, args=("theirs",))
+        thread.start()
+        thread.join()
+    print("after")
+    assert capsys.readouterr().out == "ours\nafter\n"
+
+
+def test_progress_by_node_fits_a_terminal() -> None:
+    note = node_note({f"node-{i:04d}.cluster.example.org/0123ab": 1.0 + i for i in range(1000)})
+    assert note == "1000 nodes with 1.0 to 1000.0"
+
+
+def test_which_cluster_is_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert tasks.cluster_address("") == "" == tasks.cluster_address("local")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        (tmp_path / "ray").mkdir()
+        (tmp_path / "ray/ray_current_cluster").write_text(f"{address}\n")
+        assert tasks.cluster_address("") == address == tasks.cluster_address("auto")
+        assert tasks.cluster_address("10.0.0.1:6379") == "10.0.0.1:6379" and tasks.cluster_address("local") == ""
+    # It was killed, and what it noted is still there.
+    assert tasks.cluster_address("") == ""
+    with pytest.raises(ConnectionError, match="begun none here that still runs"):
+        tasks.cluster_address("auto")
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    assert tasks.cluster_address("") == address == tasks.cluster_address("auto")
+
+
+def test_an_address_that_does_not_answer_is_said_at_once() -> None:
+    needs.package("ray")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    with (
+        pytest.raises(GaitError, match=rf"no Ray cluster answers at {address} \(Connection refused\): start one with"),
+        tasks.connected(address, 1),
+    ):
+        pass
 
 
 def test_a_journal_keeps_what_a_killed_process_had(reference: Path, tmp_path: Path) -> None:
@@ -154,7 +203,33 @@ def test_the_command_fills_a_bucket(
 
 
 @pytest.mark.slow
-def test_a_node_is_killed_in_the_middle_of_a_collection(cluster: Any, tmp_path: Path) -> None:
+def test_jobs_in_flight_are_bounded(cluster: Any) -> None:
+    """However many there are, no more than two for each processor are begun ahead of their results."""
+    for _ in range(2):
+        cluster.processors()
+    begun, taken, most = 0, set[int](), 0
+
+    def jobs() -> Iterator[tuple[int, tuple[int]]]:
+        nonlocal begun, most
+        for number in range(300):
+            begun += 1
+            most = max(most, begun - len(taken))
+            yield number, (-number,)
+
+    def take(number: int, result: tasks.NodeResult) -> bool:
+        assert result.value == number
+        taken.add(number)
+        return True
+
+    with tasks.connected(cluster.address, 1) as ray:
+        tasks.spread(ray, abs, jobs(), take)
+    assert taken == set(range(300)) and most == 2 * tasks.AHEAD
+
+
+@pytest.mark.slow
+def test_a_node_is_killed_in_the_middle_of_a_collection(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = replace(QUICK, episodes=24, seconds=2.0)
     collect(config, tmp_path / "local")
     nodes = [cluster.processors() for _ in range(2)]
@@ -170,6 +245,7 @@ def test_a_node_is_killed_in_the_middle_of_a_collection(cluster: Any, tmp_path: 
     assert [one.finished for one in seen] == sorted(one.finished for one in seen)
     assert contents(tmp_path / "ray") == contents(tmp_path / "local"), "nothing missing, duplicated or damaged"
     assert not [path for path in (tmp_path / "ray").iterdir() if path.name.startswith(".")]
+    assert capsys.readouterr().out == "", "what Ray says of it is none of our results"
 
 
 @pytest.mark.slow

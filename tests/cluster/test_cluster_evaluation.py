@@ -1,17 +1,23 @@
 """Evaluations on a Ray cluster: the local table, whatever logs are bad and nodes lost."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from robot.published_models import urdf
 
-from gait import GaitError, Log, open_log
+from gait import GaitError, Log, Robot, open_log
 from gait.bench.walks import log_names, walk_rows, walk_study
 from gait.cli import main
-from gait.cluster.evaluation import EvalPlan, Manifest, evaluate_log, evaluate_on_cluster
+from gait.cluster.evaluation import EvalPlan, Manifest, evaluate_log, evaluate_on_cluster, packed, unpacked
 from gait.cluster.luggage import Parcel
+from gait.io.checked import read_checked
+from gait.read_options import ReadOptions
+from gait.robot import robot as robot_module
+from gait.robot.chain_yaml import robot_tree
 from gait.samples import SAMPLE
 
 PLAN = EvalPlan(("iekf", "gait"), "truth", 0.1)
@@ -32,16 +38,18 @@ def without_time(rows: Any) -> dict[str, float]:
 
 
 def test_a_manifest_resumes(tmp_path: Path) -> None:
-    path = tmp_path / "m.jsonl"
-    book = Manifest(path, PLAN)
+    path, settings = tmp_path / "m.jsonl", PLAN.as_dict(Parcel())
+    book = Manifest(path, settings)
     book.add({"log": "/a", "file": "1", "error": "bad"})
     book.add({"log": "/b", "file": "2", "figures": {}, "left_out": {}, "fact": ""})
     with path.open("a") as file:
         file.write('{"log": "/c", "fi')  # the process was killed here
-    again = Manifest(path, PLAN)
+    again = Manifest(path, settings)
     assert list(again.lines) == ["/a", "/b"] and len(path.read_text().splitlines()) == 3
-    with pytest.raises(GaitError, match="is of an evaluation with other settings"):
-        Manifest(path, EvalPlan(("iekf",), "truth", 0.1))
+    others = (replace(PLAN, methods=("iekf",)), replace(PLAN, read=ReadOptions(fix=True)))
+    for other in (*(plan.as_dict(Parcel()) for plan in others), PLAN.as_dict(Parcel({"methods/0/mine.py": b""}))):
+        with pytest.raises(GaitError, match="is of an evaluation with other settings"):
+            Manifest(path, other)
 
 
 def test_a_task_gives_the_figures_of_a_local_run(tmp_path: Path) -> None:
@@ -55,6 +63,50 @@ def test_a_task_gives_the_figures_of_a_local_run(tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(b"PK nothing")
     with pytest.raises(GaitError, match="is damaged or cut short"):
         evaluate_log(PLAN, Parcel(), "bad", str(tmp_path / "bad.npz"))
+
+
+def test_options_of_reading_hold_on_a_node(tmp_path: Path) -> None:
+    """A gyro in degrees is noticed, and corrected where that is asked for, as by a local run."""
+    (path,) = pieces(tmp_path, 1)
+    log = Log.load(path)
+    log.replace(gyro=np.rad2deg(log.gyro)).save(path)
+    plan = EvalPlan(("iekf",), "truth", 0.1)
+    line = evaluate_log(plan, Parcel(), "one", str(path))
+    assert "gyro" in [one["name"] for one in line["checks"]]
+    fixed = evaluate_log(replace(plan, read=ReadOptions(fix=True)), Parcel(), "one", str(path))
+    assert not [one for one in fixed["checks"] if one["grave"]] and "fixed: " in " ".join(fixed["notes"])
+    reading, _ = read_checked(path, ReadOptions(fix=True))
+    rows = without_time(walk_rows(walk_study({"one": reading.log}, ("iekf",))))
+    figures = {f"iekf.{name}": value for name, value in fixed["figures"]["iekf"].items()}
+    assert {name: figures[name] for name in rows} == rows
+    assert fixed["figures"]["iekf"]["velocity_rmse"] < line["figures"]["iekf"]["velocity_rmse"]
+
+
+def test_files_of_a_plan_travel(tmp_path: Path) -> None:
+    """Methods of one name in two folders, a robot and the columns of a CSV."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(f"# {folder}\n")
+    (tmp_path / "columns.yaml").write_text("t: t\n")
+    text = Path(robot_module.__file__).with_name("go1.yaml").read_text()
+    (tmp_path / "mine.yaml").write_text(text.replace("name: go1", "name: mine", 1))
+    read = ReadOptions(robot=str(tmp_path / "mine.yaml"), columns=tmp_path / "columns.yaml", fix=True)
+    plan = EvalPlan((str(tmp_path / "a/mine.py"), "iekf", str(tmp_path / "b/mine.py")), "truth", 0.1, read)
+    there = unpacked(*packed(plan))
+    assert [Path(one).read_text() for one in there.methods[::2]] == ["# a\n", "# b\n"] and there.methods[1] == "iekf"
+    assert there.read.robot != read.robot and Robot.load(str(there.read.robot)).name == "mine" and there.read.fix
+    assert Path(str(there.read.columns)).read_text() == "t: t\n" and there.read.columns != read.columns
+    assert unpacked(*packed(PLAN)) == PLAN
+    with pytest.raises(GaitError, match=r"cannot read .*none\.yaml: no such file"):
+        packed(replace(plan, read=ReadOptions(robot=str(tmp_path / "none.yaml"))))
+
+
+def test_a_urdf_travels_as_its_description() -> None:
+    path = urdf("a1")
+    read = ReadOptions(robot=str(path))
+    there = unpacked(*packed(replace(PLAN, read=read)))
+    assert str(there.read.robot).endswith("robot/a1.yaml")
+    assert robot_tree(Robot.load(str(there.read.robot))) == robot_tree(Robot.load(path))
 
 
 def test_names_of_logs() -> None:

@@ -172,6 +172,8 @@ class _Collection:
                 ((number, (shared, ledger.storage.place, number)) for number in missing),
                 self._take,
             )
+        except GaitError as error:
+            self._failure = str(error)
         finally:
             ledger.finish()
         if self._failure:

@@ -11,6 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from gait.errors import os_errors
+from gait.robot import Robot
+from gait.robot.chain_yaml import robot_tree
+from gait.robot.robot import MODELS, YAML
 from gait.sim.plan import CollectConfig
 from gait.sim.store import sha256
 
@@ -26,7 +32,9 @@ class Parcel:
         # Links are not followed: recordings tell the name of the policy that was given.
         whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - Path.resolve follows links
         root = Path(os.path.commonpath([path.parent for path in whole]))
-        self.files |= {f"{section}/{path.relative_to(root)}": path.read_bytes() for path in whole}
+        for path in whole:
+            with os_errors(f"cannot read {path}"):
+                self.files[f"{section}/{path.relative_to(root)}"] = path.read_bytes()
         return f"{section}/{whole[0].relative_to(root)}"
 
     def open(self) -> Path:
@@ -45,6 +53,21 @@ def _folder(digest: str) -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix=f"gait-{digest[:8]}-")
 
 
+def add_robot(parcel: Parcel, robot: str) -> str:
+    """Add a robot that is a file, and name it in the parcel; one that ships with gait keeps its name.
+
+    A URDF or MJCF travels as the description that gait makes of it, so that the files which it names need not.
+    """
+    path = Path(robot)
+    if path.suffix in YAML:
+        return parcel.add("robot", [path])
+    if path.suffix.lower() not in MODELS:
+        return robot
+    name = f"robot/{path.stem}.yaml"
+    parcel.files[name] = yaml.safe_dump(robot_tree(Robot.load(path)), sort_keys=False).encode()
+    return name
+
+
 @dataclass(frozen=True)
 class Luggage:
     """Settings of a collection, and the files they name."""
@@ -58,8 +81,8 @@ class Luggage:
 def pack(config: CollectConfig) -> Luggage:
     """Read the files that settings name on this machine."""
     parcel, names = Parcel(), dict[str, str]()
-    if Path(config.robot).suffix in (".yaml", ".yml"):
-        names["robot"] = parcel.add("robot", [Path(config.robot)])
+    if (robot := add_robot(parcel, config.robot)) != config.robot:
+        names["robot"] = robot
     if Path(config.feedback).is_file():
         names["feedback"] = parcel.add("feedback", [Path(config.feedback)])
     if config.policy:

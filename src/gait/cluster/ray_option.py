@@ -22,6 +22,10 @@ RayAddress = Annotated[Optional[str], _SPEC]  # noqa: UP045
 """None without --ray; empty where no address follows it."""
 
 
+CONNECTING = "waiting for the cluster"
+"""Beside a progress bar until the first result is there."""
+
+
 def processors(workers: int) -> int:
     """Of a cluster that is started here: as many as --workers says, or else all there are."""
     return workers if workers > 1 else os.cpu_count() or 1
@@ -32,7 +36,6 @@ def node_rows(nodes: Mapping[str, float], what: str, unit: str) -> list[Row]:
     return [Row(f"node.{name}.{what}", value, unit) for name, value in sorted(nodes.items())]
 
 
-def node_note(nodes: Mapping[str, float], most: int = 3) -> str:
-    """Figures of nodes for a progress bar: those of the first ones, and how many there are."""
-    words = [f"{name} {value:.1f}" for name, value in sorted(nodes.items())[:most]]
-    return "; ".join(words) + (f" and {len(nodes) - most} nodes more" if len(nodes) > most else "")
+def node_note(nodes: Mapping[str, float]) -> str:
+    """The slowest and the fastest node, in words that leave room for a progress bar; the results have all of them."""
+    return f"{len(nodes)} nodes with {min(nodes.values()):.1f} to {max(nodes.values()):.1f}"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
-from typing import Any, NamedTuple, TypeVar
+from contextlib import contextmanager, redirect_stdout, suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from gait.errors import GaitError, need_extra
 from gait.sim.workers import hold_ctrl_c
@@ -21,11 +23,16 @@ POLL = 0.1
 """Seconds between two looks at what has finished."""
 LOCAL = "local"
 """Address of a cluster that is started for a command."""
+AUTO = "auto"
+"""Address of one that must be there already: that of RAY_ADDRESS or of `ray start`."""
+KNOCK_SECONDS = 20.0
+"""How long an address may take to answer."""
 OBJECT_STORE = 256 << 20
 """Bytes of shared memory of a cluster that we start: tasks exchange rows of an index, not arrays."""
 SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_TRAIN_ENABLE_STATE_TRACKING": "0"}
 """Of a cluster that we start, unless the environment says otherwise: nothing is sent anywhere, and tasks have the
 priority of the command, as local workers have, in place of Ray's nice 15."""
+ENDED = "the Ray cluster has ended, or cannot be reached any more"
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -50,48 +57,99 @@ def load_ray() -> Any:
     return ray
 
 
+class OwnWords:
+    """Standard output for this thread alone.
+
+    Ray prints there from threads of its own, such as forty lines when a node is lost: none of that is a result.
+    """
+
+    def __init__(self) -> None:
+        """Take what standard output is now."""
+        self._stream, self._owner = sys.stdout, threading.get_ident()
+
+    def write(self, text: str) -> int:
+        """Write what this thread says; leave out the rest."""
+        return self._stream.write(text) if threading.get_ident() == self._owner else len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def cluster_address(given: str) -> str:
+    """The address of the cluster to connect to; empty where one is to be started.
+
+    A cluster that another command began for itself does not count: it ends with that command.
+    """
+    named = (given if given != AUTO else "") or os.environ.get("RAY_ADDRESS", "")
+    if named not in ("", AUTO):
+        return "" if named == LOCAL else named
+    folder = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp")
+    with suppress(OSError):
+        noted = (folder / "ray" / "ray_current_cluster").read_text(encoding="utf-8").strip()
+        knock(noted)
+        return noted
+    if AUTO in (given, named):
+        raise ConnectionError("`ray start` has begun none here that still runs")
+    return ""
+
+
+def knock(address: str) -> None:
+    """Raise ConnectionError where nothing listens: Ray itself tries for minutes, and no Ctrl-C stops it."""
+    host, _, port = address.rpartition(":")
+    if "://" in address or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=KNOCK_SECONDS).close()
+    except OSError as error:
+        raise ConnectionError(error.strerror or str(error)) from None
+
+
 @contextmanager
 def connected(address: str, processors: int) -> Iterator[Any]:
     """The module ray, connected to a cluster for as long as the block runs.
 
     Args:
-        address: of a cluster, as `ray.init` takes it. Empty means RAY_ADDRESS, or a cluster that runs on this machine;
-            where there is neither, and for `local`, one is started here and ended with the block.
+        address: of a cluster, as `ray.init` takes it. Empty means RAY_ADDRESS, or the cluster that `ray start` began
+            on this machine; where there is neither, and for `local`, one is started here and ended with the block.
         processors: of the cluster that is started here.
     """
     ray = load_ray()
     if ray.is_initialized():
         yield ray
         return
-    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    _connect(ray, address, processors)
     try:
-        try:
-            if address == LOCAL:
-                raise ConnectionError("one of our own is asked for")
-            ray.init(address=address or "auto", **quiet)
-        except ConnectionError:
-            if address != LOCAL and (address or os.environ.get("RAY_ADDRESS")):
-                raise
-            with hold_ctrl_c():
-                ray.init(
-                    address=LOCAL,
-                    num_cpus=processors,
-                    include_dashboard=False,
-                    object_store_memory=OBJECT_STORE,
-                    _node_ip_address="127.0.0.1",
-                    **quiet,
-                )
-    except (ConnectionError, ValueError, RuntimeError, OSError, TimeoutError) as error:
-        where = address or os.environ.get("RAY_ADDRESS") or "this machine"
-        why = " ".join(str(error).split())[:200]
-        raise GaitError(
-            f"no Ray cluster answers at {where} ({why}): start one with `ray start --head`, or leave out the address"
-        ) from None
-    try:
-        yield ray
+        with redirect_stdout(cast("IO[str]", OwnWords())):
+            yield ray
     finally:
-        with hold_ctrl_c():
+        # What Ray held back it prints now, from this thread.
+        with hold_ctrl_c(), redirect_stdout(io.StringIO()):
             ray.shutdown()
+
+
+def _connect(ray: Any, address: str, processors: int) -> None:
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    named = address or os.environ.get("RAY_ADDRESS") or "this machine"
+    try:
+        if where := cluster_address(address):
+            knock(where)
+            ray.init(address=where, **quiet)
+            return
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        raise GaitError(
+            f"no Ray cluster answers at {named} ({_why(error)}): start one with `ray start --head`, or leave out the"
+            " address"
+        ) from None
+    ours = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": OBJECT_STORE}
+    try:
+        with hold_ctrl_c():
+            ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **ours, **quiet)
+    except Exception as error:  # a plain Exception where the machine is too busy
+        raise GaitError(f"Ray does not start on this machine ({_why(error)}): try again, or leave out --ray") from None
+
+
+def _why(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 def node_name(ray: Any) -> str:
@@ -126,6 +184,9 @@ def spread(
         jobs: each with what `work` gets.
         take: called with a job and its result; where it returns False no more jobs are begun, and those in flight
             are still taken.
+
+    Raises:
+        GaitError: if the cluster ends before the jobs do.
     """
     task = ray.remote(num_cpus=1, max_retries=RETRIES)(on_node)
     waiting, begin = iter(jobs), True
@@ -140,10 +201,12 @@ def spread(
             ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=POLL, fetch_local=False)
             for reference in ready:
                 begin = take(pending.pop(reference), _result(ray, reference)) and begin
-    except BaseException:
-        with hold_ctrl_c():
+    except BaseException as error:
+        with hold_ctrl_c(), suppress(Exception):
             for reference in pending:
                 ray.cancel(reference, force=True)
+        if cluster_failed(ray, error):
+            raise GaitError(ENDED) from None
         raise
 
 
@@ -155,11 +218,16 @@ def _result(ray: Any, reference: Any) -> NodeResult:
         return NodeResult(None, "", f"a worker was killed {RETRIES + 1} times, perhaps for want of memory")
 
 
+def cluster_failed(ray: Any, error: BaseException) -> bool:
+    """Whether an error is Ray's own, as when a cluster is shut down, and not one of the work that it does."""
+    return isinstance(getattr(error, "cause", error), (ray.exceptions.RayError, ConnectionError))
+
+
 def beside(work: Callable[[], Result], look: Callable[[], None], seconds: float = 0.5) -> Result:
     """Do some work in a thread and look at it now and then from this one; returns its result, or raises its error.
 
     Ray Train and Ray Tune put a handler of their own in the place of Ctrl-C's, which ends the process; in a thread they
-    leave it alone, and the work ends with the connection to the cluster. What they print is not of our results.
+    leave it alone, and the work ends with the connection to the cluster.
     """
     found: list[Result] = []
     failed: list[BaseException] = []
@@ -171,11 +239,10 @@ def beside(work: Callable[[], Result], look: Callable[[], None], seconds: float 
             failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
-    with redirect_stdout(io.StringIO()):
-        thread.start()
-        while thread.is_alive():
-            thread.join(seconds)
-            look()
+    thread.start()
+    while thread.is_alive():
+        thread.join(seconds)
+        look()
     if failed:
         raise failed[0]
     return found[0]

@@ -14,7 +14,7 @@ from tyro.conf import Positional
 from gait.cluster.ray_option import RayAddress, node_rows, processors
 from gait.commands import Common, Outcome, count_bar, quote, report_file, share_bar, wrapped
 from gait.errors import GaitError
-from gait.read_options import ReadOptions, given_words
+from gait.read_options import ReadOptions, given_words, plain_options
 from gait.rows import Row
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class EvalOptions(Common, ReadOptions):
 def run(options: EvalOptions) -> Outcome:
     """Judge one trajectory, or methods."""
     if options.methods:
+        if options.alignment != "yaw" or options.seconds != 5.0:
+            raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
         return _methods(options) if options.ray is None else _methods_on_cluster(options, options.ray)
     if options.ray is not None:
         raise GaitError("--ray is for estimators that run on logs: add --methods all, or leave it out")
@@ -98,8 +100,6 @@ def _next(options: EvalOptions, path: Path) -> str:
 
 
 def _methods(options: EvalOptions) -> Outcome:
-    if options.alignment != "yaw" or options.seconds != 5.0:
-        raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
     with share_bar(options.interactive) as progress:
         from gait.bench.walks import left_out_notes, log_names, method_figures, walk_rows, walk_study, write_walk_report
         from gait.methods import METHODS
@@ -156,8 +156,9 @@ def _settings(options: EvalOptions, paths: Sequence[Path], methods: Sequence[str
 def _methods_on_cluster(options: EvalOptions, address: str) -> Outcome:
     """As `_methods`, a task for each log."""
     from gait.bench.walks import figure_rows, log_names, mean_figures
-    from gait.cluster.evaluation import EvalPlan, evaluate_on_cluster, result_notes, write_eval_report
+    from gait.cluster import evaluation as cluster
     from gait.cluster.tasks import load_ray
+    from gait.io.storage import location
     from gait.methods import METHODS
     from gait.report.method_table import NOTE, figure_table
 
@@ -167,23 +168,25 @@ def _methods_on_cluster(options: EvalOptions, address: str) -> Outcome:
     logs = dict(zip(log_names(paths), paths, strict=True))
     path = report_file(options.out, "eval")
     manifest = path.with_name(f"{path.stem}.manifest.jsonl")
-    plan = EvalPlan(methods, options.start, options.max_gap)
+    plan = cluster.EvalPlan(methods, options.start, options.max_gap, plain_options(options))
     try:
         with count_bar(options.interactive, "logs") as update:
-            result = evaluate_on_cluster(logs, plan, manifest, address, processors(1), update)
+            result = cluster.evaluate_on_cluster(logs, plan, manifest, address, processors(1), update)
     except KeyboardInterrupt:
-        print(f"gait: stopped: the same command with --out {quote(path.parent)} goes on", file=sys.stderr)
+        print(
+            f"gait: stopped: the same command with --out {quote(options.out or path.parent)} goes on", file=sys.stderr
+        )
         raise
-    means = mean_figures(result.found)
-    title = f"Methods on {len(result.found)} logs"
-    write_eval_report(result, path, title, _settings(options, paths, tuple(means)))
-    counts = {"logs": len(result.found), "failed": len(result.failed), "resumed": result.resumed}
+    means, good = mean_figures(result.found), [logs[name] for name in result.found]
+    title = f"Methods on {good[0].name if len(good) == 1 else f'{len(good)} logs'}"
+    cluster.write_eval_report(result, path, title, _settings(options, paths, tuple(means)))
+    counts = {"logs": len(good), "failed": len(result.failed), "resumed": result.resumed}
     rows = [*(Row(name, value, "-") for name, value in counts.items()), *figure_rows(result.found)]
-    title += ", mean (standard deviation)" if len(result.found) > 1 else ""
+    title += ", mean (standard deviation)" if len(good) > 1 else ""
     return Outcome(
-        rows + node_rows(result.nodes, "logs", "-"),
+        [*rows, *cluster.check_rows(result), *node_rows(result.nodes, "logs", "-")],
         tables=[figure_table(means, title)],
-        notes=wrapped((NOTE, *result_notes(result))),
+        notes=wrapped((*cluster.log_notes(result, options), NOTE, *cluster.result_notes(result))),
         wrote=path,
-        next=f"gait eval {quote(options.log)} --methods {' '.join(map(quote, options.methods))}",
+        next=shlex.join(["gait", "info", location(good[0]), *given_words(options)]),
     )

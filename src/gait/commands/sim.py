@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
-from gait.cluster.ray_option import RayAddress, node_note, node_rows, processors
+from gait.cluster.ray_option import CONNECTING, RayAddress, node_note, node_rows, processors
 from gait.commands import Common, Outcome, count_bar, quote, starting
 from gait.errors import GaitError
 from gait.rows import Row
@@ -86,7 +86,7 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
         last = now
         note = f"{now.realtime_factor:.1f} x real time, {now.falls} falls" if now.simulated else ""
         if len(now.nodes) > 1:
-            note += f" ({node_note(_speeds(now))})"
+            note += f", {node_note(_speeds(now))}"
         update(now.finished, now.total, note)
 
     try:
@@ -97,6 +97,7 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
                 from gait.cluster.collection import collect_on_cluster
 
                 count = processors(options.workers)
+                update(0, config.episodes, CONNECTING)
                 end = collect_on_cluster(config, location(out), options.ray, count, remember)
     except KeyboardInterrupt:
         # The process is about to end: an impatient second Ctrl-C has nothing left to stop.

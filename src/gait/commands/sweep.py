@@ -9,7 +9,7 @@ from typing import Optional
 
 from tyro.conf import Positional
 
-from gait.cluster.ray_option import RayAddress, processors
+from gait.cluster.ray_option import CONNECTING, RayAddress, processors
 from gait.commands import Common, Outcome, count_bar, out_folder, quote
 from gait.errors import need_extra
 
@@ -49,6 +49,7 @@ def run(options: SweepOptions) -> Outcome:
     try:
         with count_bar(options.interactive, "trainings") as update:
             count = processors(options.workers)
+            update(0, len(sweep.trials), CONNECTING)
             run_sweep(sweep, out, options.ray or "", count, options.checkpoint_seconds, update)
     except KeyboardInterrupt:
         print(f"gait: stopped: `gait sweep {quote(options.file)} --out {quote(out)}` goes on", file=sys.stderr)

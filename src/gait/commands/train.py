@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import tyro
 
-from gait.cluster.ray_option import RayAddress
+from gait.cluster.ray_option import CONNECTING, RayAddress
 from gait.commands import Common, Outcome, count_bar, out_folder, quote
 from gait.errors import GaitError, need_extra
 from gait.rows import Row
@@ -93,6 +93,7 @@ def run(options: Any) -> Outcome:
                 from gait.cluster.training import train_on_cluster
 
                 place = location(out)
+                update(0, config.iterations, CONNECTING)
                 model = train_on_cluster(config, place, options.ray, options.workers, resume, seconds, tell)
     except KeyboardInterrupt:
         again = quote(location(out)) + ("" if options.ray is None else f" --ray --workers {options.workers}")
