@@ -504,7 +504,8 @@ class Estimator:
             # Kept for good: another thread may be about to call the step.
             engine = context.engine
             out, config = np.empty(engine.state_doubles + engine.cov_size**2), ctypes.addressof(engine.config)
-            width, order = self._sizes[2], pointer(self._order)
+            width = self._sizes[2]
+            order = None if np.array_equal(self._order, np.arange(width)) else pointer(self._order)
             past = 0 if self._fusion is None or self._python is not None else self._fusion.history(context.at, config)
             caller = CPython(context.at, past, config, self._row_at, out.nbytes, width, order, self._turn.at)
             layout = RowLayout(self.robot.leg_names, engine.shape, engine.cov_size)
