@@ -20,8 +20,8 @@ from sections import DOCS, markdown, paragraph, write_section
 
 from gait import Batch, Estimator, Log, Robot
 from gait.binding import pointer
-from gait.estimator import rows_of
 from gait.report.describe import installation
+from gait.sample_rows import rows_of
 from gait.samples import SAMPLE
 
 ROBOTS, ROUNDS, ALONE = 1024, 400, 4096

@@ -292,6 +292,9 @@ int filter_propagate(gait_filter *f, const gait_settings *s, const gait_noise *n
     if (f->feet == 0) {
         add_process_noise(f, noise, walk, acceleration2, dt, NO_FEET);
         propagate_covariance(f, s, dt, NO_FEET);
+    } else if (GAIT_MAX_STATES >= FOUR_FEET && f->size == FOUR_FEET) {
+        add_process_noise(f, noise, walk, acceleration2, dt, FOUR_FEET);
+        propagate_covariance(f, s, dt, FOUR_FEET);
     } else {
         add_process_noise(f, noise, walk, acceleration2, dt, f->size);
         propagate_covariance(f, s, dt, f->size);
@@ -359,13 +362,13 @@ static int cholesky(double *S, int m)
     return 1;
 }
 
-/* to = from - sum over k of factors[k * step] rows[k]: rows are `ld` apart, as many columns as whole blocks of eight hold.
- * The sums of a block stay in registers. */
+/* to = scale (from - sum over k of factors[k * step] rows[k]): `ld` columns, a multiple of eight, which is also how far rows
+ * are apart. The sums of a block of columns stay in registers. */
 GAIT_INLINE void subtract_rows(double *to, const double *from, const double *factors, int step, int count, const double *rows,
-                          int ld, int columns)
+                          int ld, double scale)
 {
     enum { REGISTERS = 8 / VEC_DOUBLES };
-    for (int j = 0; j < columns; j += 8) {
+    for (int j = 0; j < ld; j += 8) {
         vec_doubles even[REGISTERS], odd[REGISTERS];
         int k = 0;
         GAIT_UNROLL for (int g = 0; g < REGISTERS; g++) {
@@ -382,29 +385,49 @@ GAIT_INLINE void subtract_rows(double *to, const double *from, const double *fac
         if (k < count)
             GAIT_UNROLL for (int g = 0; g < REGISTERS; g++)
                 even[g] = vec_fma_double(vec_load_doubles(rows + k * ld + j + g * VEC_DOUBLES), -factors[k * step], even[g]);
-        GAIT_UNROLL for (int g = 0; g < REGISTERS; g++) vec_store_doubles(to + j + g * VEC_DOUBLES, even[g] + odd[g]);
+        GAIT_UNROLL for (int g = 0; g < REGISTERS; g++)
+            vec_store_doubles(to + j + g * VEC_DOUBLES, (even[g] + odd[g]) * scale);
     }
 }
 
 /* X = (L L')^-1 B for m rows of n columns, a multiple of eight. */
 GAIT_INLINE void solve(const double *L, const double *B, double *X, int m, int n)
 {
-    for (int i = 0; i < m; i++) {
-        const double over = 1.0 / L[i * m + i];
-        subtract_rows(X + i * n, B + i * n, L + i * m, 1, i, X, n, n);
-        for (int j = 0; j < n; j++) X[i * n + j] *= over;
-    }
-    for (int i = m - 1; i >= 0; i--) {
-        const double over = 1.0 / L[i * m + i];
-        subtract_rows(X + i * n, X + i * n, L + (i + 1) * m + i, m, m - 1 - i, X + (i + 1) * n, n, n);
-        for (int j = 0; j < n; j++) X[i * n + j] *= over;
-    }
+    for (int i = 0; i < m; i++) subtract_rows(X + i * n, B + i * n, L + i * m, 1, i, X, n, 1.0 / L[i * m + i]);
+    for (int i = m - 1; i >= 0; i--)
+        subtract_rows(X + i * n, X + i * n, L + (i + 1) * m + i, m, m - 1 - i, X + (i + 1) * n, n, 1.0 / L[i * m + i]);
 }
 
 static void mirror(double *P, int size, int ld)
 {
     for (int i = 1; i < size; i++)
         for (int j = 0; j < i; j++) P[j * ld + i] = P[i * ld + j];
+}
+
+/* Rows r to r + 2 of P - K' HP - left' K, up to the diagonal, for m rows of a measurement. The sums of three rows stay in
+ * registers, so that what they are made of is fetched once. */
+GAIT_INLINE void correct_rows(double *P, int r, const double *K, const double *left, const double *HP, int m, int ld)
+{
+    for (int j = 0; j < r + 3; j += VEC_DOUBLES) {
+        vec_doubles even[3], odd[3];
+        GAIT_UNROLL for (int i = 0; i < 3; i++) even[i] = vec_load_doubles(P + (r + i) * ld + j);
+        for (int term = 0; term < 2; term++) {
+            const double *factors = (term ? left : K) + r, *rows = (term ? K : HP) + j;
+            int k = 0;
+            GAIT_UNROLL for (int i = 0; i < 3; i++) odd[i] = vec_zero_doubles();
+            for (; k + 1 < m; k += 2, factors += 2 * ld, rows += 2 * ld) {
+                const vec_doubles a = vec_load_doubles(rows), b = vec_load_doubles(rows + ld);
+                GAIT_UNROLL for (int i = 0; i < 3; i++) {
+                    even[i] = vec_fma_double(a, -factors[i], even[i]);
+                    odd[i] = vec_fma_double(b, -factors[ld + i], odd[i]);
+                }
+            }
+            if (k < m)
+                GAIT_UNROLL for (int i = 0; i < 3; i++) even[i] = vec_fma_double(vec_load_doubles(rows), -factors[i], even[i]);
+            GAIT_UNROLL for (int i = 0; i < 3; i++) even[i] += odd[i];
+        }
+        GAIT_UNROLL for (int i = 0; i < 3; i++) vec_store_doubles(P + (r + i) * ld + j, even[i]);
+    }
 }
 
 /* Kalman correction in Joseph form with m rows of a measurement z = -H xi + noise. HP (m rows, padded) and HPH (m, m)
@@ -425,13 +448,14 @@ GAIT_INLINE int correct_sized(gait_filter *f, int m, const double *z, const doub
     solve(L, HP, K, m, ld);
     for (int i = 0; i < m; i++) {
         for (int k = 0; k < m; k++) S[k] = N[i * m + k] + HPH[i * m + k];
-        subtract_rows(left + i * ld, HP + i * ld, S, 1, m, K, ld, ld);
+        subtract_rows(left + i * ld, HP + i * ld, S, 1, m, K, ld, 1.0);
     }
-    for (int r = 0; r < size; r++) {
-        subtract_rows(P + r * ld, P + r * ld, K + r, ld, m, HP, ld, r + 1);
-        subtract_rows(P + r * ld, P + r * ld, left + r, ld, m, K, ld, r + 1);
+    for (int r = 0; r < size; r += 3) {
+        if (r >= FEET && !f->active[(r - FEET) / 3]) continue; /* zero, and so it stays */
+        correct_rows(P, r, K, left, HP, m, ld);
+        for (int i = r; i < r + 3; i++)
+            for (int j = 0; j < i; j++) P[j * ld + i] = P[i * ld + j];
     }
-    mirror(P, size, ld);
     for (int j = 0; j < ld; j++) delta[j] = 0.0;
     for (int i = 0; i < m; i++)
         for (int j = 0; j < ld; j++) delta[j] += z[i] * K[i * ld + j];
@@ -439,10 +463,13 @@ GAIT_INLINE int correct_sized(gait_filter *f, int m, const double *z, const doub
     return 1;
 }
 
-/* Four feet are the most common: their size is a constant. */
+/* Four feet are the most common, two of them on the ground: their sizes are constants. */
 static int correct_with(gait_filter *f, int m, const double *z, const double *HP, const double *HPH, const double *N)
 {
-    if (GAIT_MAX_STATES >= FOUR_FEET && f->size == FOUR_FEET) return correct_sized(f, m, z, HP, HPH, N, FOUR_FEET);
+    if (GAIT_MAX_STATES >= FOUR_FEET && f->size == FOUR_FEET) {
+        if (m == 6) return correct_sized(f, 6, z, HP, HPH, N, FOUR_FEET);
+        return correct_sized(f, m, z, HP, HPH, N, FOUR_FEET);
+    }
     return correct_sized(f, m, z, HP, HPH, N, f->size);
 }
 
@@ -535,11 +562,12 @@ int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias
 int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart)
 {
     const int ld = GAIT_STRIDE(f->size);
-    double z[MAX_ROWS], HP[MAX_ROWS * GAIT_MAX_STRIDE], HPH[MAX_ROWS * MAX_ROWS], N[MAX_ROWS * MAX_ROWS] = {0.0};
+    double z[MAX_ROWS], HP[MAX_ROWS * GAIT_MAX_STRIDE], HPH[MAX_ROWS * MAX_ROWS], N[MAX_ROWS * MAX_ROWS];
     int leg_of[GAIT_MAX_LEGS], standing = 0;
     for (int leg = 0; leg < f->feet; leg++)
         if (f->active[leg]) leg_of[standing++] = leg;
     const int m = 3 * standing;
+    memset(N, 0, (size_t)(m * m) * sizeof *N);
     for (int k = 0; k < standing; k++) {
         const int leg = leg_of[k];
         double foot_w[3], cov_w[9];

@@ -3,26 +3,6 @@
 
 #include "core.h"
 
-void cross(const double a[3], const double b[3], double out[3])
-{
-    const double x = a[1] * b[2] - a[2] * b[1], y = a[2] * b[0] - a[0] * b[2], z = a[0] * b[1] - a[1] * b[0];
-    out[0] = x;
-    out[1] = y;
-    out[2] = z;
-}
-
-void rotate(const double R[9], const double x[3], double out[3])
-{
-    const double a = x[0], b = x[1], c = x[2];
-    for (int i = 0; i < 3; i++) out[i] = R[3 * i] * a + R[3 * i + 1] * b + R[3 * i + 2] * c;
-}
-
-void rotate_back(const double R[9], const double x[3], double out[3])
-{
-    const double a = x[0], b = x[1], c = x[2];
-    for (int i = 0; i < 3; i++) out[i] = R[i] * a + R[3 + i] * b + R[6 + i] * c;
-}
-
 /* sin(t)/t, (1 - cos t)/t^2, (t - sin t)/t^3 and (t^2/2 + cos t - 1)/t^4, exact to rounding for every angle t >= 0. Below
  * half a radian the closed forms lose digits to cancellation; their series do not. */
 void lie_coefficients(double angle, double c[4])

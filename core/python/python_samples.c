@@ -51,7 +51,7 @@ typedef struct {
     double *row;           /* room for a sample; which legs are fine is there already */
     size_t bytes;          /* of state and covariance */
     int32_t width;         /* joints of a sample */
-    const int32_t *order;  /* where the robot's stand among them */
+    const int32_t *order;  /* where the robot's stand among them; null: in the robot's order, and no others */
     const int32_t *busy;   /* not zero while another thread has the estimator */
     PyObject *none, *array, *float64, *float32, *boolean; /* None, the type of arrays, and those of their numbers */
     PyObject *sample, *state, *layout;                    /* types of samples and states; how to read a state */
@@ -65,6 +65,10 @@ static int copy_field(const gait_python *python, const numpy_array *from, int by
     const int32_t *wanted = by_joint ? python->order : NULL;
     const ptrdiff_t expected = by_joint ? python->width : count;
     if (from->head.type != python->array || from->nd != 1 || from->dimensions[0] != expected) return 0;
+    if (from->descr == python->float64 && !wanted && from->strides[0] == sizeof(double)) {
+        memcpy(to, from->data, (size_t)count * sizeof(double));
+        return 1;
+    }
 #define COPY(type)                                                                                      \
     for (int i = 0; i < count; i++) {                                                                   \
         type value;                                                                                     \

@@ -20,11 +20,11 @@ from gait.arrays import AnyArray, Array, BoolArray
 from gait.binding import CONTACT_SOURCES, CONTACTS, aligned_bytes, core, pointer
 from gait.engine import engines_of
 from gait.errors import GaitError
-from gait.estimator import FIELDS, start_of, width_of
 from gait.methods import DEFAULT, is_python
 from gait.nets.model import Model
 from gait.parameters import Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
+from gait.sample_rows import FIELDS, start_of, width_of
 from gait.state import RowLayout, StateArrays
 
 

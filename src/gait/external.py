@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from gait import lie
 from gait.arrays import Array
-from gait.binding import CExternal, core, fill, pointer
+from gait.binding import CExternal, aligned_bytes, core, fill, pointer
 from gait.errors import GaitError
 
 Measured = npt.ArrayLike | tuple[npt.ArrayLike, npt.ArrayLike]
@@ -138,8 +138,7 @@ class Fusion:
     def history(self, context: int, config: int) -> int:
         """Address of the history of a context; made on the first call."""
         if context not in self._history:
-            room = np.zeros(core().gait_history_bytes(config) + 64, dtype=np.uint8)
-            self._history[context] = room[-room.ctypes.data % 64 :]
+            self._history[context] = aligned_bytes(core().gait_history_bytes(config))
             core().gait_history_init(pointer(self._history[context]))
         return pointer(self._history[context])
 

@@ -15,12 +15,13 @@ from gait.arrays import Array
 from gait.binding import aligned_bytes, core, pointer
 from gait.engine import Context
 from gait.errors import GaitError
-from gait.estimator import Estimator, StateArrays, rows_of
+from gait.estimator import Estimator, StateArrays
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
 from gait.methods import DEFAULT
 from gait.nets.model import Model
 from gait.robot import Robot
+from gait.sample_rows import rows_of
 
 PART = 2000
 """Samples that are smoothed at a time."""

@@ -29,13 +29,14 @@ from gait.bench import rivals
 from gait.bench.rivals import MissingRivalError, Step
 from gait.engine import Context, engines_of
 from gait.errors import GaitError
-from gait.estimator import Estimator, rows_of
+from gait.estimator import Estimator
 from gait.log import Log, Sample
 from gait.methods import METHODS, is_python, known_method
 from gait.nets.architecture import LegsArchitecture
 from gait.nets.model import Model, load_model, model_names
 from gait.robot import Robot
 from gait.rows import Row
+from gait.sample_rows import rows_of
 from gait.samples import SAMPLE
 
 OURS = "core"

@@ -14,10 +14,11 @@ from gait.arrays import Array
 from gait.bench.courses import Progress
 from gait.bench.faults.feed import SENSORS
 from gait.bench.faults.track import CORE, FINITE
-from gait.estimator import Estimator, rows_of
+from gait.estimator import Estimator
 from gait.log import Log
 from gait.methods import known_method
 from gait.rows import Row
+from gait.sample_rows import rows_of
 from gait.state import State, StateArrays
 
 EPOCH = 1.8e9
