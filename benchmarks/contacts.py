@@ -1,9 +1,9 @@
 """Fits the probability of contact (core/feet.c) on training walks, and measures the leg outputs of docs/feet.md.
 
-    python benchmarks/contacts.py fit WALK...       log-odds by logistic regression
+    python benchmarks/contacts.py fit               log-odds by logistic regression, on the walks of tune_baselines.py
     python benchmarks/contacts.py score WALK...     F1 and, where the log has them, the error of the forces
 
-Walks are files with true contacts; fit and score on different seeds.
+Walks are files with true contacts. Those of tune_baselines.py are of random robots with the sensor faults of real ones.
 """
 
 from __future__ import annotations
@@ -13,31 +13,50 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
+from tune_baselines import Episode, load_episodes
 
 import gait
-from gait import Estimator, Log, quaternions
-from gait.arrays import Array
+from gait import Estimator, Log, Robot, quaternions
+from gait.arrays import Array, BoolArray
 from gait.nets.features import FORCE, PER_LEG, SHARED, VELOCITY, leg_features
 
-FORCE_KNEE = 0.1
+FORCE_KNEE, LOWEST, HIGHEST = 0.1, -0.02, 0.05
+LOAD, STANDS = np.array([-1.859, 12.175, 8.300, -1.215]), 0.85
+"""Those of core/feet.c: log-odds by force and speed alone, and from where on they show the ground."""
+RATE = 100.0
+"""Samples a second that a fit takes."""
 
 
-def regressors(log: Log, method: str = "gait-legs") -> Array:
-    """What the log-odds are made of (N, L, 4), in the order of core/feet.c."""
-    robot = gait.Robot.load(log.robot)
+def regressors(log: Log, robot: Robot, method: str = "gait-legs") -> Array:
+    """What the log-odds are made of (N, L, 6), in the order of core/feet.c."""
+    log = log.reorder(robot)
     legs = leg_features(log, robot)[:, SHARED:].reshape(len(log), robot.num_legs, PER_LEG)
-    found = Estimator.load(robot, method).run(log)
+    found = Estimator.load(robot, method, feet=True).run(log)
     up = quaternions.rotate_inverse(found.quat_wb_wxyz, np.tile([0.0, 0.0, 1.0], (len(log), 1)))
     force = np.einsum("nlk,nk->nl", legs[..., FORCE : FORCE + 3], up)
     slip = found.vel_b[:, None] - legs[..., VELOCITY : VELOCITY + 3]
-    speed = np.linalg.norm(slip, axis=2)
-    return np.stack([np.ones_like(force), force, np.minimum(force, FORCE_KNEE), speed], axis=-1)
+    load = np.stack([np.ones_like(force), force, np.minimum(force, FORCE_KNEE), np.linalg.norm(slip, axis=2)], axis=-1)
+    rise = np.maximum(np.einsum("nlk,nk->nl", slip, up), 0.0)
+    height = heights(np.asarray(found.foot_pos_w)[..., 2], load @ LOAD > STANDS)
+    return np.concatenate([load, rise[..., None], height[..., None]], axis=-1)
 
 
-def fit(logs: list[Log]) -> Array:
-    """The four factors, by maximum likelihood on every fifth sample."""
-    X = np.concatenate([regressors(log)[::5].reshape(-1, 4) for log in logs])
-    y = np.concatenate([np.asarray(log.contact)[::5].ravel() for log in logs]).astype(np.float64)
+def heights(z: Array, stands: BoolArray) -> Array:
+    """Height of each foot (N, L) over where it last stood, within limits; the upper one where that is not known."""
+    row = np.where(stands, np.arange(len(z))[:, None], -1)
+    last = np.maximum.accumulate(row, axis=0)
+    over = z - np.take_along_axis(z, np.maximum(last, 0), axis=0)
+    return np.clip(np.where((last >= 0) & np.isfinite(over), over, HIGHEST), LOWEST, HIGHEST)
+
+
+def fit(episodes: list[Episode]) -> Array:
+    """The six factors, by maximum likelihood."""
+    Xs, ys = [], []
+    for episode in episodes:
+        every = max(1, round(episode.log.rate / RATE))
+        Xs.append(regressors(episode.log, episode.robot)[::every].reshape(-1, 6))
+        ys.append(np.asarray(episode.log.contact)[::every].ravel())
+    X, y = np.concatenate(Xs), np.concatenate(ys).astype(np.float64)
     scale = np.r_[1.0, X[:, 1:].std(0)]
 
     def loss(w: Array) -> tuple[float, Array]:
@@ -45,8 +64,11 @@ def fit(logs: list[Log]) -> Array:
         return float(np.mean(np.logaddexp(0.0, z) - y * z)), (1.0 / (1.0 + np.exp(-z)) - y) @ (X / scale) / len(y)
 
     # A foot that moves is never more likely to stand: walks alone do not tell, since no foot in them is at rest.
-    bounds = [(None, None), (0.0, None), (0.0, None), (None, 0.0)]
-    return np.asarray(minimize(loss, np.zeros(4), jac=True, method="L-BFGS-B", bounds=bounds).x / scale)
+    bounds = [(None, None), (0.0, None), (None, None), *[(None, 0.0)] * 3]
+    found = np.asarray(minimize(loss, np.zeros(6), jac=True, method="L-BFGS-B", bounds=bounds).x / scale)
+    called, true = X @ found > 0.0, y > 0.5
+    print(f"F1 {2.0 * (called & true).sum() / (called.sum() + true.sum()):.3f} on the walks of the fit")
+    return found
 
 
 def score(log: Log, method: str = "gait-legs") -> dict[str, float]:
@@ -70,11 +92,12 @@ def score(log: Log, method: str = "gait-legs") -> dict[str, float]:
 def main() -> None:
     """Fit or score."""
     what, *words = sys.argv[1:]
-    logs = {Path(word): gait.open_log(word) for word in words}
     if what == "fit":
-        print(np.array2string(fit([log.reorder(log.robot) for log in logs.values()]), precision=3))
+        searched, held = load_episodes()
+        print(np.array2string(fit([*searched, *held]), precision=3))
         return
-    for path, log in logs.items():
+    for path in map(Path, words):
+        log = gait.open_log(path)
         print(path.parent.name, {name: round(float(value), 3) for name, value in score(log).items()})
 
 

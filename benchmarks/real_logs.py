@@ -172,9 +172,9 @@ class Score(NamedTuple):
     drift: float
     """Mean position error over windows of 5 s, m; nan for shorter walks."""
     within: float
-    """Share of the velocity errors within two standard deviations."""
+    """Share of the velocity errors within two standard deviations; nan of an estimate without covariance."""
     nees: float
-    """Of the velocity; 3 is ideal."""
+    """Of the velocity; 3 is ideal. nan without covariance."""
 
 
 def score(recording: Recording, estimate: Trajectory) -> Score:
@@ -188,8 +188,10 @@ def score(recording: Recording, estimate: Trajectory) -> Score:
     drift = float("nan")
     if log.t[rows][-1] - log.t[rows][0] > 5.0:
         drift = relative_error(estimate, recording.walking, 5.0).position.mean
-    raw, vel_cov = (estimate.vel_b - log.vel_b)[rows], estimate.need("vel_cov")[rows]
-    rmse = float(np.sqrt(np.mean(np.sum(errors**2, axis=1))))
+    raw, rmse = (estimate.vel_b - log.vel_b)[rows], float(np.sqrt(np.mean(np.sum(errors**2, axis=1))))
+    if estimate.vel_cov is None:
+        return Score(rmse, drift, float("nan"), float("nan"))
+    vel_cov = estimate.vel_cov[rows]
     return Score(rmse, drift, coverage(raw, vel_cov).fraction, nees(raw, vel_cov).mean)
 
 

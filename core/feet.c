@@ -8,10 +8,15 @@
 
 #include "core.h"
 
-/* Log-odds of contact: always, by the vertical force in weights, by it up to FORCE_KNEE, and by the foot's speed over the
- * ground, m/s. benchmarks/contacts.py fits them on training walks. */
-static const double ALWAYS = -1.859, BY_FORCE = 12.175, BY_SMALL_FORCE = 8.300, BY_SPEED = -1.215, FORCE_KNEE = 0.1;
-static const double STANDS = 0.7; /* probability from which on a foot shows where the ground is */
+/* Log-odds of contact: always, by the vertical force in weights, by it up to FORCE_KNEE, by the foot's speed over the
+ * ground and by how fast it rises, m/s, and by its height over where it last stood, m, within LOWEST and HIGHEST, and
+ * HIGHEST where that is not known. benchmarks/contacts.py fits them on training walks. */
+static const double ALWAYS = 0.303, BY_FORCE = 10.191, BY_SMALL_FORCE = -7.597, BY_SPEED = -1.054, BY_RISE = -7.202;
+static const double BY_HEIGHT = -64.452, LOWEST = -0.02, HIGHEST = 0.05, FORCE_KNEE = 0.1;
+/* Log-odds by force and speed alone, and from where on a foot shows the ground: with the height among them, a ground that
+ * is wrong would keep feet off it for good. */
+static const double LOAD = -1.859, LOAD_BY_FORCE = 12.175, LOAD_BY_SMALL_FORCE = 8.300, LOAD_BY_SPEED = -1.215;
+static const double STANDS = 0.85;
 
 enum { FOOT_DOUBLES = 6, GROUND_DOUBLES = 4 };
 
@@ -72,7 +77,7 @@ void feet_write(gait_t *g, const gait_state *state, double *out)
     base_axes(g, R_wb);
     for (int leg = 0; leg < robot->legs; leg++, out += FOOT_DOUBLES) {
         const double *mine = g->legs.features + SHARED_FEATURES + LEG_FEATURES * leg, *up = R_wb + 6;
-        double foot_b[3], speed2 = 0.0, force = 0.0;
+        double foot_b[3], speed2 = 0.0, force = 0.0, rise = 0.0, *ground_w = g->feet.ground_w[leg];
         if (!known || !g->input.ok[leg]) {
             for (int i = 0; i < FOOT_DOUBLES; i++) out[i] = NAN;
             continue;
@@ -80,20 +85,24 @@ void feet_write(gait_t *g, const gait_state *state, double *out)
         for (int i = 0; i < 3; i++) {
             const double slip = state->vel_b[i] - mine[LEG_VELOCITY + i];
             speed2 += slip * slip;
+            rise += slip * up[i];
             force += mine[GROUND_FORCE + i] * up[i];
             foot_b[i] = mine[FOOT_POSITION + i] * robot->leg_length + robot->hips_b[leg][i];
         }
-        const double speed = sqrt(speed2);
-        const double odds = ALWAYS + BY_FORCE * force + BY_SMALL_FORCE * smaller(force, FORCE_KNEE) + BY_SPEED * speed;
+        rotate(R_wb, foot_b, out + 3);
+        for (int i = 0; i < 3; i++) out[3 + i] += state->pos_w[i];
+        const double speed = sqrt(speed2), small = smaller(force, FORCE_KNEE), lowest_z = out[5] - robot->foot_radius[leg];
+        if (forces && LOAD + LOAD_BY_FORCE * force + LOAD_BY_SMALL_FORCE * small + LOAD_BY_SPEED * speed > STANDS) {
+            memcpy(ground_w, out + 3, sizeof g->feet.ground_w[leg]);
+            ground_w[2] = lowest_z;
+            g->feet.known[leg] = 1;
+        }
+        const double height = g->feet.known[leg] ? larger(LOWEST, smaller(lowest_z - ground_w[2], HIGHEST)) : HIGHEST;
+        const double odds = ALWAYS + BY_FORCE * force + BY_SMALL_FORCE * small + BY_SPEED * speed
+                          + BY_RISE * larger(rise, 0.0) + BY_HEIGHT * height;
         out[0] = forces ? 1.0 / (1.0 + exp(-odds)) : NAN;
         out[1] = speed;
         out[2] = forces ? force * robot->weight : NAN;
-        rotate(R_wb, foot_b, out + 3);
-        for (int i = 0; i < 3; i++) out[3 + i] += state->pos_w[i];
-        if (!(out[0] > STANDS)) continue;
-        memcpy(g->feet.ground_w[leg], out + 3, sizeof g->feet.ground_w[leg]);
-        g->feet.ground_w[leg][2] -= robot->foot_radius[leg];
-        g->feet.known[leg] = 1;
     }
     fit_ground(g, state->pos_w, out);
 }

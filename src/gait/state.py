@@ -305,7 +305,11 @@ class StateArrays(StateRows):
 
     def trajectory(self, t: Array, source: str) -> Trajectory:
         """As the Trajectory of a Log with these stamps."""
-        names = (
+        names: tuple[str, ...] = (
             "quat_wb_wxyz", "vel_w", "pos_w", "vel_b", "gyro_bias", "accel_bias", "vel_cov", "pose_cov", "health",
         )  # fmt: skip
-        return Trajectory(t=t, source=source, **{name: getattr(self, name) for name in names})
+        legs: Sequence[str] = ()
+        if self._layout.shape.feet:
+            names += ("contact", "slip", "foot_force", "foot_pos_w", "ground_height", "ground_slope")
+            legs = self._layout.leg_names
+        return Trajectory(t=t, source=source, leg_names=legs, **{name: getattr(self, name) for name in names})

@@ -186,14 +186,14 @@ def test_what_cannot_run_is_left_out_with_a_word(monkeypatch: pytest.MonkeyPatch
 
 def report(monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...] = ()) -> dict[str, Row]:
     """All rows of a report, with starts made up and the modules named gone."""
-    module = rivals._module
+    module = rivals.module_of
 
     def find(name: str) -> object:
         if name in gone:
             raise rivals.MissingRivalError(f"{name} is not installed")
         return module(name)
 
-    monkeypatch.setattr(rivals, "_module", find)
+    monkeypatch.setattr(rivals, "module_of", find)
     monkeypatch.setattr(latency, "_starts", lambda: [Row("gait.start_s", 0.5, "s"), Row("gait.memory_mb", 200.0, "MB")])
     monkeypatch.setattr(latency, "model_names", lambda: ["gait-0"])
     return {row.name: row for row in latency.latency_report(seconds=0.01)}

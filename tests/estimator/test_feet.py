@@ -11,6 +11,7 @@ import gait
 from gait import Estimator, Log, lie
 from gait.io.ros.definitions import FOOT_STATES, store
 from gait.io.ros.odometry import FootEncoder
+from gait.reference.chain import joint_torques
 from gait.samples import SAMPLE
 
 
@@ -102,3 +103,26 @@ def test_run_writes_feet(tmp_path: Path) -> None:
         topics = [channel.topic for _, channel, _ in make_reader(file).iter_messages()]
     assert topics.count("/foot_states") == topics.count("/odom") > 100
     assert "Contact of each foot" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_feet_in_the_air_are_none_and_a_wrong_ground_does_not_keep_feet_off_it() -> None:
+    """Held in the air from the start; then on the ground; then on one half a metre higher, as by a pose reset."""
+    robot = gait.Robot.load("go1")
+    est = Estimator.load(robot, feet=True)
+    est.reset(quat_wb_wxyz=[1.0, 0.0, 0.0, 0.0])
+    level, q, zero = np.array([0.0, 0.0, 9.81]), robot.q_stand, 0.0 * robot.q_stand
+    steps = 1e-6 * np.eye(robot.num_joints)
+    moved = np.array([(robot.feet(q + off) - robot.feet(q))[:, 2].sum() for off in steps]) / 1e-6
+    stand = -9.81 * robot.mass / 4.0 * moved
+    legs = zip(robot.chains, robot.by_leg(q), strict=True)
+    hang = np.concatenate([joint_torques(chain, part, 0.0 * part, 0.0 * part, -level) for chain, part in legs])
+    for k in range(50):
+        state = est.update(0.002 * k, np.zeros(3), level, q, zero, None, hang)
+    assert np.asarray(state.contact).max() < 0.3
+    for k in range(50, 100):
+        state = est.update(0.002 * k, np.zeros(3), level, q, zero, None, stand)
+    assert np.asarray(state.contact).min() > 0.75
+    est.reset_pose([1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5])
+    for k in range(100, 110):
+        state = est.update(0.002 * k, np.zeros(3), level, q, zero, None, stand)
+    assert np.asarray(state.contact).min() > 0.75 and float(state.ground_height) > 0.1

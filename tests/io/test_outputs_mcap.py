@@ -61,6 +61,7 @@ def test_the_definitions_in_a_file_are_those_of_ros(store: "rosbags.store.Typest
         definitions.JOINT_STATE,
         definitions.ODOMETRY,
         definitions.TRANSFORMS,
+        definitions.DIAGNOSTICS,
         definitions.FEET,
     ):
         text = definitions.full_text(kind)
@@ -79,7 +80,9 @@ def test_a_trajectory_comes_back_with_covariances(tmp_path: Path, store: "rosbag
     write_mcap(tmp_path / "a.mcap", trajectory, robot, log.gyro)
     found = messages(tmp_path / "a.mcap")
     odometry = [store.deserialize_cdr(data, kind) for topic, kind, _, data in found if topic == "/odom"]
-    assert len(odometry) == len(log) == len(found) // 2 and {topic for topic, *_ in found} == {"/odom", "/tf"}
+    topics = [topic for topic, *_ in found]
+    assert len(odometry) == len(log) == topics.count("/tf") and topics.count("/tf_static") == 1
+    assert set(topics) == {"/odom", "/tf", "/tf_static", "/diagnostics"}
     last = odometry[-1]
     assert last.header.stamp.sec + 1e-9 * last.header.stamp.nanosec == pytest.approx(log.t[-1], abs=1e-9)
     assert last.twist.twist.linear.x == trajectory.vel_b[-1, 0] and last.pose.pose.position.y == trajectory.pos_w[-1, 1]
@@ -124,4 +127,5 @@ def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
 def test_a_trajectory_without_covariances_can_be_written(tmp_path: Path) -> None:
     trajectory = make_trajectory(vel_cov=None, pose_cov=None)
     write_mcap(tmp_path / "a.mcap", trajectory, Robot.load("go1"))
-    assert len(messages(tmp_path / "a.mcap")) == 2 * len(trajectory)
+    topics = [topic for topic, *_ in messages(tmp_path / "a.mcap")]
+    assert topics.count("/odom") == topics.count("/tf") == len(trajectory)

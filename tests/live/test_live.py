@@ -177,7 +177,10 @@ def test_ctrl_c_leaves_a_recording_of_everything(story: Story) -> None:
     with story.record.open("rb") as file:
         opened = reader.make_reader(file)
         recorded = [message.data for _, channel, message in opened.iter_messages(topics=["/odom"])]
-        assert opened.get_summary().statistics.message_count == 5 * len(story.odometry)
+        channels = {channel.id: channel.topic for channel in opened.get_summary().channels.values()}
+        counts = {channels[i]: count for i, count in opened.get_summary().statistics.channel_message_counts.items()}
+    assert counts.pop("/tf_static") == 1 and 2 <= counts.pop("/diagnostics") <= len(story.odometry) // 50
+    assert len(counts) == 5 and set(counts.values()) == {len(story.odometry)}
     # A file is read in the order of its stamps, and so were these sent.
     assert recorded == story.odometry
 
@@ -411,8 +414,8 @@ def test_what_is_open_is_printed(log: Log, tmp_path: Path, capsys: pytest.Captur
     assert main(["live", str(tmp_path / "walk.npz"), *NETWORK]) == 0
     first = 7400 + 250 * DOMAIN
     assert (
-        f"DDS domain {DOMAIN}, interface lo, UDP ports {first} to {first + 249}\nsends rt/odom, rt/tf\n"
-        in capsys.readouterr().err
+        f"DDS domain {DOMAIN}, interface lo, UDP ports {first} to {first + 249}\n"
+        "sends rt/odom, rt/tf, rt/tf_static, rt/diagnostics\n" in capsys.readouterr().err
     )
     assert main(["live", str(tmp_path / "walk.npz"), "--odom", "none", "--tf", "none"]) == 0
     assert "listens to nothing, sends nothing" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def with_filter(network: Network, rate: float) -> Step:
 
 def torch_network(model: Model, compiled: bool) -> Network:
     """The network in torch (`torch_step.py`): eager, or traced, frozen and optimised by torch.jit; one thread."""
-    _module("torch")
+    module_of("torch")
     import torch
 
     from gait.bench.torch_step import torch_step
@@ -77,8 +77,8 @@ def torch_network(model: Model, compiled: bool) -> Network:
 
 def onnx_network(model: Model) -> Network:
     """The exported graph in ONNX Runtime on one thread, fed with arrays of numpy."""
-    runtime = _module("onnxruntime")
-    _module("onnx")
+    runtime = module_of("onnxruntime")
+    module_of("onnx")
     from gait.export.onnx import onnx_model
 
     options = runtime.SessionOptions()
@@ -112,7 +112,7 @@ FEET = np.array([[0.2, -0.13, -0.3], [0.2, 0.13, -0.3]])
 
 def gtsam_filter() -> tuple[Any, list[Any]]:
     """gtsam's LeggedInvariantEKF with two feet on the ground, and measurements of them."""
-    gtsam = _module("gtsam")
+    gtsam = module_of("gtsam")
     if not hasattr(gtsam, "LeggedInvariantEKF"):
         raise MissingRivalError("this gtsam has no LeggedInvariantEKF: 4.3 has")
     params = gtsam.LeggedEstimatorParams()
@@ -144,7 +144,8 @@ def gtsam_step(rate: float) -> Step:
     return step
 
 
-def _module(name: str) -> Any:
+def module_of(name: str) -> Any:
+    """A package that a rival needs; MissingRivalError without it."""
     try:
         return importlib.import_module(name)
     except ImportError:

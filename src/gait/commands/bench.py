@@ -38,24 +38,28 @@ class BenchOptions(Common, ReadOptions):
 
     `realism LOG...`: what separates logs with ground truth from the simulator: sensors and legs of each log, in numbers
     and plots, beside training data and the benchmark twin; see docs/realism.md.
+
+    `rivals [LOG...]`: every method of ours against gtsam's legged estimators, an unscented filter with outlier
+    rejection and learned contacts, on logs with ground truth or on the benchmark twin; see docs/rivals.md.
     """
 
-    what: Positional[Literal["tables", "sim", "loop", "latency", "faults", "realism"]]
+    what: Positional[Literal["tables", "sim", "loop", "latency", "faults", "realism", "rivals"]]
     """What to measure."""
     logs: Positional[tuple[Path, ...]] = ()
-    """For realism: logs with ground truth, in any format that gait reads."""
+    """For realism and rivals: logs with ground truth, in any format that gait reads."""
     quick: bool = False
-    """For tables, sim and realism: fewer and shorter walks, in under a minute."""
+    """For tables, sim, realism and rivals: fewer and shorter walks, in under a minute."""
     methods: tuple[str, ...] = ()
-    """For tables, latency and faults: methods to measure; all whose weights are there by default."""
+    """For tables, latency, faults and rivals: methods to measure; all whose weights are there by default."""
     out: Path | None = None
-    """For tables and realism: folder for tables, figures and report; runs/bench/STAMP by default."""
+    """For tables, realism and rivals: folder for tables, figures and report; runs/bench/STAMP by default."""
     twin: Literal[1, 2] = 2
-    """For tables: version of the test set; see docs/simulator.md."""
+    """For tables and rivals: version of the test set; see docs/simulator.md."""
     test_set: Path | None = None
-    """For tables: folder that keeps the simulated walks; by default runs/bench/testset2, of version 1 testset."""
+    """For tables and rivals: folder that keeps the simulated walks; by default runs/bench/testset2, of version 1
+    testset."""
     workers: int = 2
-    """For tables and loop: how many cores to use."""
+    """For tables, loop and rivals: how many cores to use."""
     seconds_per_rival: float = 1.0
     """For latency: how long each rival is timed."""
     log: tuple[str, ...] = ("sample",)
@@ -97,14 +101,16 @@ class BenchOptions(Common, ReadOptions):
 
 def run(options: BenchOptions) -> Outcome:
     """Run the study and say how it goes on the way."""
-    if options.logs and options.what != "realism":
+    if options.logs and options.what not in ("realism", "rivals"):
         raise GaitError(f"{options.what} takes no logs: leave {options.logs[0]} out, or type gait bench realism LOG")
-    if options.what not in ("faults", "realism") and (
+    if options.what not in ("faults", "realism", "rivals") and (
         given := next((one for one in asked(options) if one != "robot"), "")
     ):
         raise GaitError(f"--{given.replace('_', '-')} is for the logs of `gait bench faults`: leave it out")
     if options.what == "realism":
         return _realism(options)
+    if options.what == "rivals":
+        return _rivals(options)
     if options.what == "tables":
         return _tables(options)
     if options.what == "latency":
@@ -214,3 +220,34 @@ def _realism(options: BenchOptions) -> Outcome:
     more = f"gait eval {quote(options.logs[0])} --methods all"
     notes = [line for note in study.notes() for line in textwrap.wrap(note, 79)]
     return Outcome(study.rows(), wrote=path, next=more, tables=[study.table()], notes=notes)
+
+
+def _rivals(options: BenchOptions) -> Outcome:
+    with share_bar(options.interactive) as progress:
+        from gait.bench.contest import ENTRANTS, FIGURES, QUICK_SECONDS, SECONDS, run_contest
+        from gait.bench.courses import FOLDERS, Walk, courses_of, make_test_set
+        from gait.bench.walks import log_names
+        from gait.io.atomic import atomic_path
+        from gait.io.checked import read_checked
+        from gait.report.table import markdown
+
+        seconds = QUICK_SECONDS if options.quick else SECONDS
+        if options.logs:
+            names = log_names(options.logs)
+            logs = [read_checked(str(path), options)[0].log for path in options.logs]
+            walks = [Walk(name, 0, log, 0) for name, log in zip(names, logs, strict=True)]
+        else:
+            folder = options.test_set or FOLDERS[options.twin]
+            walks, _ = make_test_set(courses_of(options.twin, quick=options.quick), folder, options.workers, progress)
+        contest = run_contest(
+            walks, options.methods or ENTRANTS, seconds=seconds, workers=options.workers, progress=progress
+        )
+        if not contest.figures:
+            raise GaitError(f"nothing could run: {next(iter(contest.left_out.values()))}")
+        path = out_folder(options.out, "bench") / "rivals.md"
+        tables = [contest.table(), *(contest.course_table(figure) for figure in FIGURES)]
+        with atomic_path(path) as temporary:
+            temporary.write_text("\n\n".join(map(markdown, tables)) + "\n", encoding="utf-8")
+    more = f"gait eval {quote(options.logs[0])} --methods all" if options.logs else "gait bench latency"
+    notes = [line for note in contest.notes() for line in textwrap.wrap(note, 79)]
+    return Outcome(contest.rows(), wrote=path, next=more, tables=[contest.table()], notes=notes)

@@ -70,6 +70,8 @@ class LiveOptions(Common, ReadOptions):
     """Topic for tf2_msgs/TFMessage; none to publish none."""
     feet: str = NONE
     """Topic for gait_msgs/FootStates: contact, slip, force and position of the feet, and the ground."""
+    diagnostics: str = "/diagnostics"
+    """Topic for diagnostic_msgs/DiagnosticArray, where odometry or tf are published; none to publish none."""
     frame: str = "odom"
     """Frame of the odometry."""
     child: str = "base_link"
@@ -134,9 +136,16 @@ def _network(options: LiveOptions, node: Node | None, source: SampleSource) -> l
 
     lines = [] if node is None else [node.words()]
     listened = (*source.listens, *(options.fuse if node is not None else ()))
-    sent = [dds_name(topic) for topic in (options.odom, options.tf, options.feet) if node is not None and topic != NONE]
+    topics = (options.odom, options.tf, *_described(options), options.feet)
+    sent = [dds_name(topic) for topic in topics if node is not None and topic != NONE]
     lines += [f"{what} {', '.join(names)}" for what, names in (("listens to", listened), ("sends", sent)) if names]
     return lines or ["listens to nothing, sends nothing"]
+
+
+def _described(options: LiveOptions) -> tuple[str, str]:
+    """Topics of static transforms, beside those of tf, and of diagnostics, beside either."""
+    static = NONE if options.tf == NONE else f"{options.tf}_static"
+    return static, NONE if options.odom == options.tf == NONE else options.diagnostics
 
 
 def _join(options: LiveOptions, notes: list[str]) -> Node | None:
@@ -214,7 +223,8 @@ def _sinks(
     options: LiveOptions, node: Node | None, estimator: Estimator, source: str
 ) -> tuple[OdometrySink, list[Sink]]:
     """Where states go; the odometry first, since a control loop waits for it."""
-    from gait.io.ros.definitions import FOOT_STATES, ODOMETRY, TRANSFORMS
+    from gait.io.ros.definitions import DIAGNOSTICS, FOOT_STATES, ODOMETRY, TRANSFORMS
+    from gait.io.ros.diagnostics import DiagnosticEncoder
     from gait.io.ros.mcap_writer import McapRecorder
     from gait.io.ros.odometry import Converter, Encoder, FootEncoder
     from gait.live.session import OdometrySink, ViewSink
@@ -223,8 +233,8 @@ def _sinks(
 
     robot, encoder = estimator.robot, Encoder(options.frame, options.child)
 
-    def writer(topic: str, kind: str, depth: int) -> Writer | None:
-        return None if node is None or topic == NONE else node.writer(dds_name(topic), kind, depth)
+    def writer(topic: str, kind: str, depth: int, keep: bool = False) -> Writer | None:
+        return None if node is None or topic == NONE else node.writer(dds_name(topic), kind, depth, keep)
 
     recorder = None
     # A missing viewer is reported before a file is begun.
@@ -235,6 +245,12 @@ def _sinks(
         recorder = McapRecorder(options.record, encoder, robot=robot.name, method=estimator.method, source=source)
     publishers = writer(options.odom, ODOMETRY, 10), writer(options.tf, TRANSFORMS, 100)
     sink = OdometrySink(Converter(robot), encoder, *publishers, recorder, robot.encoder_names)
+    static, diagnostics = _described(options)
+    # Whoever comes later hears of it as well.
+    sink.publish_frames(robot, writer(static, TRANSFORMS, 1, keep=True))
+    if options.diagnostics != NONE:
+        encoding = DiagnosticEncoder(robot.name, estimator.method)
+        sink.publish_diagnostics(encoding, writer(diagnostics, DIAGNOSTICS, 10))
     if options.feet != NONE:
         sink.publish_feet(FootEncoder(robot.leg_names, options.frame), writer(options.feet, FOOT_STATES, 10))
     return sink, [sink, *views]

@@ -177,10 +177,10 @@ def _estimate(options: RunOptions, log: Log) -> tuple[_Run, View | None]:
     trajectory = estimator.run(log, start)
     spent = time.perf_counter() - begin
     details = None
-    if view is not None or {REPORT, "mcap"} & set(_outputs(options)):
-        # Once more, and not timed: to record the attention costs time, and changes no number.
+    if view is not None or {REPORT, "mcap", "csv"} & set(_outputs(options)):
+        # Once more, and not timed: to record attention and feet costs time, and changes no number.
         attentive = Estimator.load(estimator.robot, options.method, attention=True, feet=True)
-        details = attentive.run_with_details(log, start)[1]
+        trajectory, details = attentive.run_with_details(log, start)
     return _Run(log, estimator, start, trajectory, details, spent), view
 
 

@@ -179,10 +179,11 @@ def _present(kind: Kind, labels: Labels, names: Sequence[str], path: Path) -> li
             )
     present = []
     for field in kind.FIELDS[1:]:
-        missing = [name for name in field.columns(labels) if name not in names]
-        if not missing:
+        columns = field.columns(labels)
+        missing = [name for name in columns if name not in names]
+        if columns and not missing:
             present.append(field)
-        elif len(missing) < len(field.columns(labels)):
+        elif len(missing) < len(columns):
             raise GaitError(f"{path} has some columns of {field.name} but not {missing[0]}: add it")
     return present
 
@@ -195,7 +196,8 @@ def _guess(names: Sequence[str], robot: str, path: Path) -> tuple[Kind, dict[str
             f"{path} has none of gait's columns, such as gyro.x: rename them, or give gait.io.read_csv a map of names"
         )
     if not stems & {field.name for field in Log.FIELDS[1:] if field.required}:
-        return Trajectory, {}
+        per_leg = (_legs(names, field) for field in Trajectory.FIELDS if "leg" in field.axes)
+        return Trajectory, {"leg_names": next(filter(None, per_leg), [])}
     joints = [name.removeprefix("q.") for name in names if name.startswith("q.")]
     per_leg = (_legs(names, field) for field in Log.FIELDS if "leg" in field.axes)
     legs = next(filter(None, per_leg), None) or list(Robot.load(robot).leg_names)

@@ -19,6 +19,8 @@ VERSION = 1
 """Version of the native layout; a file of a later one is refused with a word on upgrading."""
 
 Kind = type[Log] | type[Trajectory]
+_RARE = ("description", "leg_names")
+"""What a header has only where there is something to say."""
 KINDS: dict[str, Kind] = {"log": Log, "trajectory": Trajectory}
 
 
@@ -97,7 +99,7 @@ class Format(Protocol):
 def header(record: Record, **more: object) -> str:
     """One line of JSON: what the file holds, and everything beside the arrays."""
     kind = next(name for name, kind in KINDS.items() if isinstance(record, kind))
-    about = {name: value for name, value in record.metadata().items() if name != "description" or value}
+    about = {name: value for name, value in record.metadata().items() if name not in _RARE or value}
     return json.dumps({"gait": kind, "version": VERSION, **about, **more})
 
 

@@ -77,9 +77,9 @@ class Node:
         """Read a topic of messages of some type, whatever the reliability of who writes it."""
         return Reader(self._participant, self._waitset, topic, kind)
 
-    def writer(self, topic: str, kind: str, depth: int) -> Writer:
-        """Write a topic, reliably for those who ask for it."""
-        return Writer(self._participant, topic, kind, depth)
+    def writer(self, topic: str, kind: str, depth: int, keep: bool = False) -> Writer:
+        """Write a topic, reliably for those who ask for it, and, if told to, also what was sent before they came."""
+        return Writer(self._participant, topic, kind, depth, keep)
 
     def wait(self, timeout: float) -> None:
         """Return when a reader has something, or after so many seconds."""
@@ -126,7 +126,7 @@ class Reader:
 class Writer:
     """Sends messages that are encoded already."""
 
-    def __init__(self, participant: Any, topic: str, kind: str, depth: int) -> None:
+    def __init__(self, participant: Any, topic: str, kind: str, depth: int, keep: bool = False) -> None:
         from cyclonedds.core import DDSException
         from cyclonedds.pub import DataWriter
         from cyclonedds.qos import Policy, Qos
@@ -135,7 +135,8 @@ class Writer:
         from gait.live.idl import raw
 
         # A listener that is too slow must not hold up the estimator: no waiting, what does not fit is dropped.
-        qos = Qos(Policy.Reliability.Reliable(0), Policy.History.KeepLast(depth), Policy.Durability.Volatile)
+        durability = Policy.Durability.TransientLocal if keep else Policy.Durability.Volatile
+        qos = Qos(Policy.Reliability.Reliable(0), Policy.History.KeepLast(depth), durability)
         self._kind, self._error = raw(kind), DDSException
         self._writer: Any = DataWriter(participant, Topic(participant, topic, self._kind), qos=qos)
         self.dropped = 0

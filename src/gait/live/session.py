@@ -13,7 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from gait.estimator import Estimator, State
-from gait.io.ros.definitions import FOOT_STATES
+from gait.io.ros.definitions import DIAGNOSTICS, FOOT_STATES
+from gait.io.ros.diagnostics import DiagnosticEncoder
 from gait.io.ros.mcap_writer import McapRecorder
 from gait.io.ros.messages import TOPICS, encode_sample
 from gait.io.ros.odometry import Converter, Encoder, FootEncoder
@@ -24,6 +25,7 @@ from gait.live.pairing import NS, Arrival
 from gait.live.sources import SampleSource
 from gait.log import Sample
 from gait.report.rerun_view import View
+from gait.robot import Robot
 
 POLL = 0.05
 """Longest wait for a sample, s: so often the loop looks whether it should stop."""
@@ -56,11 +58,17 @@ class OdometrySink:
 
     def __post_init__(self) -> None:
         self._feet: tuple[FootEncoder, Writer | None, int] | None = None
+        self._diagnostics: tuple[DiagnosticEncoder, Writer | None, int] | None = None
+        self._static: tuple[Robot, Writer] | None = None
         recorder = self.recorder
         self._channels = {role: recorder.channel(*topic) for role, topic in TOPICS.items()} if recorder else {}
 
     def put(self, arrival: Arrival, state: State) -> None:
         """Send it, then record it."""
+        if self._static is not None:
+            robot, static = self._static
+            self._static = None
+            static.write(self.encoder.imu_transform(arrival.ns, robot))
         values = self.converter.of(state, arrival.sample.gyro)
         odometry, transform = (make(arrival.ns, values) for make in (self.encoder.odometry, self.encoder.transform))
         for writer, message in ((self.odometry, odometry), (self.transform, transform)):
@@ -70,18 +78,35 @@ class OdometrySink:
             self.recorder.write_messages(arrival.ns, odometry, transform)
             for role, message in encode_sample(arrival.ns, self.joint_names, arrival.sample):
                 self.recorder.write_to(self._channels[role], arrival.ns, message)
-
         if self._feet is not None and state.foot_pos_w is not None:
-            encoder, feet, channel = self._feet
-            message = encoder.encode(arrival.ns, state)
-            if feet is not None:
-                feet.write(message)
-            if self.recorder is not None:
-                self.recorder.write_to(channel, arrival.ns, message)
+            encoder, writer, channel = self._feet
+            self._send(arrival.ns, encoder.encode(arrival.ns, state), writer, channel)
+        if self._diagnostics is not None:
+            diagnosis, writer, channel = self._diagnostics
+            health = state.health
+            if diagnosis.due(arrival.ns, health):
+                self._send(arrival.ns, diagnosis.encode(arrival.ns, health, state), writer, channel)
+
+    def _send(self, ns: int, message: bytes, writer: Writer | None, channel: int) -> None:
+        if writer is not None:
+            writer.write(message)
+        if self.recorder is not None:
+            self.recorder.write_to(channel, ns, message)
 
     def publish_feet(self, encoder: FootEncoder, writer: Writer | None) -> None:
         """Send what states say of feet and ground as well, and record it."""
         self._feet = encoder, writer, self.recorder.channel("/foot_states", FOOT_STATES) if self.recorder else -1
+
+    def publish_diagnostics(self, encoder: DiagnosticEncoder, writer: Writer | None) -> None:
+        """Send health as well, once a second and where it changes, and record it."""
+        channel = self.recorder.channel("/diagnostics", DIAGNOSTICS) if self.recorder else -1
+        self._diagnostics = encoder, writer, channel
+
+    def publish_frames(self, robot: Robot, writer: Writer | None) -> None:
+        """Send the pose of the IMU with the first sample, and record it."""
+        if self.recorder is not None:
+            self.recorder.describe(robot)
+        self._static = None if writer is None else (robot, writer)
 
     def close(self) -> None:
         """Complete the file."""

@@ -24,6 +24,7 @@ AXES: Labels = {
     "xyz": ("x", "y", "z"),
     "wxyz": ("w", "x", "y", "z"),
     "pose": ("x", "y", "z", "rx", "ry", "rz"),
+    "plane": ("slope", "x", "y"),
 }
 
 NORM_EXACT = 1e-9
@@ -46,6 +47,8 @@ class Field:
     """Which part of a log it belongs to: imu, joints, targets, truth or feet."""
     required: bool = False
     dtype: str = "float64"
+    gaps: bool = False
+    """Whether it may be nan, where nothing tells it."""
 
     def columns(self, labels: Labels) -> list[str]:
         """The flat names of the field, such as `gyro.x` or `foot_vel_w.FR.z`, in memory order."""
@@ -103,7 +106,7 @@ def check_field(field: Field, value: object, t: AnyArray, labels: Labels, what: 
     if array.shape != shape:
         hint = _shape_hint(field, array.shape, shape)
         raise GaitError(f"{what} field {field.name} has shape {array.shape} but must be {shape}: {hint}")
-    if field.dtype == "float64":
+    if field.dtype == "float64" and not field.gaps:
         _refuse_non_finite(array, field.name, what, t)
     if field.axes == ("wxyz",):
         array = _unit_quaternions(array, field.name, what, t)

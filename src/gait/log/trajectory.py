@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from gait import quaternions
 from gait.arrays import Array
-from gait.log.fields import AXES, column
+from gait.log.fields import AXES, Labels, column
 from gait.log.record import Record
 
 _POSE = "position, then rotation, both in world axes"
@@ -26,7 +27,7 @@ class Trajectory(Record):
     """
 
     KIND: ClassVar[str] = "Trajectory"
-    METADATA: ClassVar[tuple[str, ...]] = ("source",)
+    METADATA: ClassVar[tuple[str, ...]] = ("source", "leg_names")
     LEAST_ROWS: ClassVar[int] = 1
 
     quat_wb_wxyz: Array = column(("wxyz",), "-", "rotation from body to world", required=True)
@@ -38,17 +39,26 @@ class Trajectory(Record):
     vel_cov: Array | None = column(("xyz", "xyz"), "m^2/s^2", "covariance of vel_b, body frame")
     pose_cov: Array | None = column(("pose", "pose"), "m^2, rad^2", f"covariance of {_POSE}")
     health: npt.NDArray[np.uint32] | None = column((), "-", "bit flags, see Health", dtype="uint32")
+    contact: Array | None = column(("leg",), "-", "probability that each foot is on the ground", gaps=True)
+    slip: Array | None = column(("leg",), "m/s", "speed of each foot over the ground", gaps=True)
+    foot_force: Array | None = column(("leg",), "N", "vertical force of the ground on each foot", gaps=True)
+    foot_pos_w: Array | None = column(("leg", "xyz"), "m", "centre of each foot in the world", gaps=True)
+    ground_height: Array | None = column((), "m", "height of the ground under the body", gaps=True)
+    ground_slope: Array | None = column(("plane",), "rad", "slope of the ground, rise along world x and y", gaps=True)
     source: str
+    leg_names: tuple[str, ...]
 
-    def __init__(self, *, source: str = "", **arrays: npt.ArrayLike | None) -> None:
+    def __init__(self, *, source: str = "", leg_names: Sequence[str] = (), **arrays: npt.ArrayLike | None) -> None:
         """Check and take over the arrays.
 
         Args:
             source: what made it, in words.
+            leg_names: names along the leg axis, where there are fields of feet.
             arrays: the fields of `Trajectory.FIELDS`, rows first: `t`, `quat_wb_wxyz`, `vel_w` and
                 `pos_w` are needed. `vel_b` is R' vel_w where it is not given.
         """
-        self._take(arrays, AXES, source=str(source))
+        legs = tuple(map(str, leg_names))
+        self._take(arrays, {**AXES, "leg": legs}, source=str(source), leg_names=legs)
         if arrays.get("vel_b") is None:
             derived = quaternions.rotate_inverse(self.quat_wb_wxyz, self.vel_w)
             derived.flags.writeable = False
@@ -57,6 +67,11 @@ class Trajectory(Record):
     def __repr__(self) -> str:
         source = f", source={self.source!r}" if self.source else ""
         return f"Trajectory({len(self)} rows, {self.rate:g} Hz, {self.duration:g} s{source})"
+
+    @property
+    def labels(self) -> Labels:
+        """The names along each kind of axis."""
+        return {**AXES, "leg": self.leg_names}
 
     @staticmethod
     def load(path: str | Path) -> Trajectory:

@@ -17,7 +17,10 @@ IMU, JOINT_STATE = "sensor_msgs/msg/Imu", "sensor_msgs/msg/JointState"
 POSE, NAV_SAT = "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/NavSatFix"
 POSE_COV = "geometry_msgs/msg/PoseWithCovarianceStamped"
 ODOMETRY, TRANSFORMS = "nav_msgs/msg/Odometry", "tf2_msgs/msg/TFMessage"
+DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
 FEET, FOOT_STATES = "gait_msgs/msg/Feet", "gait_msgs/msg/FootStates"
+IMU_FRAME = "imu_link"
+"""Frame of the IMU, whose pose in the body the robot's description has."""
 _SEPARATOR = "=" * 80 + "\n"
 
 

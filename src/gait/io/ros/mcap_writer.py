@@ -15,17 +15,29 @@ import numpy as np
 from gait._version import __version__
 from gait.arrays import AnyArray, Array
 from gait.errors import GaitError, os_errors
+from gait.health import HealthReport
 from gait.io import clock
 from gait.io.atomic import atomic_path
 from gait.io.format import header
 from gait.io.ros.containers import METADATA_NAME
-from gait.io.ros.definitions import FEET, FOOT_STATES, IMU, JOINT_STATE, ODOMETRY, TRANSFORMS, full_text
+from gait.io.ros.definitions import (
+    DIAGNOSTICS,
+    FEET,
+    FOOT_STATES,
+    IMU,
+    IMU_FRAME,
+    JOINT_STATE,
+    ODOMETRY,
+    TRANSFORMS,
+    full_text,
+)
+from gait.io.ros.diagnostics import DiagnosticEncoder
 from gait.io.ros.layout import Given, MessageWriter, Paths
 from gait.io.ros.messages import FIELDS, NO_ORIENTATION
 from gait.io.ros.odometry import Converter, Encoder, FootEncoder
 from gait.log import Log, Record, Trajectory
 from gait.robot import Robot
-from gait.state import StateArrays
+from gait.state import State, StateArrays
 
 Progress = Callable[[float], None]
 CHUNK = 256 * 1024
@@ -68,13 +80,13 @@ class _Disk:
 
 
 class McapRecorder:
-    """Writes `/odom` and `/tf`, message by message; `close` makes the file complete.
+    """Writes `/odom` and `/tf`, message by message, and `/tf_static` once; `close` makes the file complete.
 
     A file is never overwritten. If the process is killed, or the power fails, all but the last second is on the disk:
     every half second what there is becomes a chunk, and a thread has the system write it to the disk.
 
     Example:
-        with McapRecorder("walk.mcap", robot) as recorder:
+        with McapRecorder("walk.mcap", robot="go1") as recorder:
             recorder.write(ns, converter.of(state, gyro))
     """
 
@@ -96,6 +108,11 @@ class McapRecorder:
         self._writer = _begin(self._file, {**about, "version": __version__}, chunk_size=CHUNK)
         self._flushed, self._disk = time.monotonic(), _Disk(self._file.fileno())
         self._odometry, self._transform = self.channel("/odom", ODOMETRY), self.channel("/tf", TRANSFORMS)
+        self._static: tuple[int, Robot] | None = None
+
+    def describe(self, robot: Robot) -> None:
+        """Write the pose of the robot's IMU with the first message, to /tf_static."""
+        self._static = self.channel("/tf_static", TRANSFORMS), robot
 
     def write(self, ns: int, values: Array) -> None:
         """Write the numbers of an odometry message (`Converter`) with their time in nanoseconds."""
@@ -103,6 +120,10 @@ class McapRecorder:
 
     def write_messages(self, ns: int, odometry: bytes, transform: bytes) -> None:
         """Write messages that are encoded already."""
+        if self._static is not None:
+            channel, robot = self._static
+            self._static = None
+            self.write_to(channel, ns, self._encoder.imu_transform(ns, robot))
         self.write_to(self._odometry, ns, odometry)
         self.write_to(self._transform, ns, transform)
         self.count += 1
@@ -160,6 +181,8 @@ def write_mcap(
     """
     converter, stamps = Converter(robot, rate=trajectory.rate or 500.0), clock.to_ns(trajectory.t)
     with McapRecorder(path, robot=robot.name, method=trajectory.source) as recorder:
+        recorder.describe(robot)
+        diagnostics = _Diagnosis(recorder, trajectory, robot) if trajectory.health is not None else None
         feet = FootEncoder(robot.leg_names) if states is not None and states.foot_pos_w is not None else None
         channel = recorder.channel("/foot_states", FOOT_STATES) if feet is not None else -1
         for start in range(0, len(trajectory), ROWS):
@@ -168,9 +191,27 @@ def write_mcap(
             values = converter.of(part, None if gyro is None else gyro[rows])
             for i, (ns, numbers) in enumerate(zip(stamps[rows].tolist(), values, strict=True), start=start):
                 recorder.write(ns, numbers)
+                if diagnostics is not None:
+                    diagnostics.write(i, ns, None if states is None else states[i])
                 if feet is not None:
                     recorder.write_to(channel, ns, feet.encode(ns, states[i]))  # type: ignore[index]
             progress(start / len(trajectory))
+
+
+class _Diagnosis:
+    """Writes the health of a trajectory to /diagnostics."""
+
+    def __init__(self, recorder: McapRecorder, trajectory: Trajectory, robot: Robot) -> None:
+        self._recorder, self._bits, self._legs = recorder, trajectory.need("health"), robot.leg_names
+        self._gaps = np.diff(trajectory.t, prepend=trajectory.t[0])
+        self._encoder = DiagnosticEncoder(robot.name, trajectory.source)
+        self._channel = recorder.channel("/diagnostics", DIAGNOSTICS)
+
+    def write(self, i: int, ns: int, state: State | None) -> None:
+        """The health of row i, if a message is due."""
+        health = HealthReport(int(self._bits[i]), self._legs, float(self._gaps[i]))
+        if self._encoder.due(ns, health):
+            self._recorder.write_to(self._channel, ns, self._encoder.encode(ns, health, state))
 
 
 def write_log(record: Record, path: Path, small: bool = False) -> None:
@@ -226,7 +267,7 @@ def _topics(log: Log, ns: AnyArray) -> list[tuple[str, str, AnyArray]]:
     if log.has_truth:
         arrays["twist"] = np.rint(log.vel_b / FINE) * FINE
     topics: list[tuple[str, str, str, Given]] = [
-        ("/imu/data", IMU, "imu", {"header.frame_id": "imu_link"}),
+        ("/imu/data", IMU, "imu", {"header.frame_id": IMU_FRAME}),
         ("/joint_states", JOINT_STATE, "joints", {"name": log.joint_names}),
         ("/joint_commands", JOINT_STATE, "targets", {"name": log.joint_names}),
         ("/ground_truth/odom", ODOMETRY, "truth", {"header.frame_id": "world", "child_frame_id": "base"}),

@@ -11,7 +11,7 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.errors import located
-from gait.io.ros.definitions import FEET, IMU, JOINT_STATE, NAV_SAT, ODOMETRY, POSE, POSE_COV, known
+from gait.io.ros.definitions import FEET, IMU, IMU_FRAME, JOINT_STATE, NAV_SAT, ODOMETRY, POSE, POSE_COV, known
 from gait.io.ros.layout import MessageLayout, MessageWriter, Paths
 from gait.log import Sample
 
@@ -123,7 +123,7 @@ def writer(kind: str, given: tuple[tuple[str, Any], ...] = (), packed: bool = Fa
 def encode_imu(ns: int, gyro: Array, accel: Array) -> bytes:
     """sensor_msgs/Imu without orientation."""
     values = {"angular_velocity": gyro, "linear_acceleration": accel, "orientation_covariance": NO_ORIENTATION}
-    return writer(IMU).encode(ns, values)
+    return writer(IMU, (("header.frame_id", IMU_FRAME),)).encode(ns, values)
 
 
 def encode_joints(ns: int, names: Sequence[str], *values: Array) -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 from gait import lie
 from gait.arrays import Array
 from gait.estimator import State
-from gait.io.ros.definitions import FOOT_STATES, ODOMETRY, TRANSFORMS
+from gait.io.ros.definitions import FOOT_STATES, IMU_FRAME, ODOMETRY, TRANSFORMS
 from gait.io.ros.layout import MessageWriter
 from gait.log import Trajectory
 from gait.parameters import ProcessNoise
@@ -37,6 +37,8 @@ class Encoder:
         self._odometry = MessageWriter(ODOMETRY, names)
         one = {f"transforms.0.{path}": name for path, name in names.items()}
         self._transform = MessageWriter(TRANSFORMS, {"transforms": 1, **one})
+        imu = {"transforms.0.header.frame_id": child, "transforms.0.child_frame_id": IMU_FRAME}
+        self._imu = MessageWriter(TRANSFORMS, {"transforms": 1, **imu})
 
     def odometry(self, ns: int, values: Array) -> bytes:
         """nav_msgs/Odometry of the numbers (WIDTH,) at a time in nanoseconds."""
@@ -45,6 +47,10 @@ class Encoder:
     def transform(self, ns: int, values: Array) -> bytes:
         """tf2_msgs/TFMessage with one transform, of the same numbers."""
         return self._transform.encode(ns, {_TRANSFORM: values[:POSE_COV]})
+
+    def imu_transform(self, ns: int, robot: Robot) -> bytes:
+        """tf2_msgs/TFMessage of /tf_static: the pose of the IMU in the body, by the robot's description."""
+        return self._imu.encode(ns, {_TRANSFORM: np.concatenate([robot.imu_position, robot.imu_quat_wxyz[_XYZW]])})
 
 
 class FootEncoder:
