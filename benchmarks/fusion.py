@@ -91,7 +91,7 @@ def main() -> None:
     words = [word for word in sys.argv[1:] if word != "--write"]
     lines = [
         "A pose at 10 Hz with errors of 0.03 m and 0.01 rad, 100 ms late, one in twenty a metre off"
-        " (`python benchmarks/fusion.py`):",
+        f" (`python benchmarks/fusion.py{' WALK...' if words else ''}`):",
         "",
         "| walk, method | velocity, m/s: alone, fused | position, m: alone, fused, largest |"
         " NEES (3): velocity, position | largest jump, m/s | outliers misjudged |",

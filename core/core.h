@@ -192,6 +192,7 @@ struct gait_t {
     gait_monitor monitor;
     gait_adapt adapt;
     gait_feet_state feet;
+    double tilt_t; /* of the last external measurement of roll and pitch that was taken */
     double safe_R[9], safe_p[3];       /* pose to return to after divergence */
     double next_step;                  /* stamp of the network's next sample */
     double joints_t;                   /* stamp of the joints below */

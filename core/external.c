@@ -9,6 +9,10 @@
 #include "core.h"
 
 static const double AHEAD = 0.02; /* s between a measurement and the sample whose state it corrects */
+/* How well the IMU's mounting in base_link is known, rad (as in monitor.c), and for how long the filter remembers a tilt, s.
+ * That error is the same in every measurement of roll and pitch, and contradicts gravity as the IMU has it: taken for a new
+ * one each time, it would pull the velocity along. */
+static const double MOUNTING_STD = 0.008, TILT_MEMORY = 10.0;
 
 /* The state of the IMU at the time of a measurement, which is a fraction of a step from that of the last sample, and the
  * sensor in axes of the IMU. */
@@ -262,8 +266,23 @@ int gait_external_rows(const gait_t *g, const gait_external *e, double z[6], dou
     return r.m;
 }
 
-int gait_correct_external(gait_t *g, const gait_external *e, double *test_ratio)
+/* The measurement with the mounting among its noise: all that are taken within TILT_MEMORY share one such error, so each
+ * has its variance times their number. */
+static gait_external with_mounting(const gait_t *g, const gait_external *e)
 {
+    gait_external out = *e;
+    const double since = e->t - g->tilt_t;
+    const double shared = since > 0.0 && since < TILT_MEMORY ? TILT_MEMORY / larger(since, 1e-3) : 1.0;
+    const double variance = MOUNTING_STD * MOUNTING_STD * shared;
+    const int first = e->kind == GAIT_POSE ? 21 : 0, step = e->kind == GAIT_POSE ? 7 : 4;
+    if (e->kind == GAIT_POSE || e->kind == GAIT_ORIENTATION || e->kind == GAIT_UP)
+        for (int i = 0; i < (e->kind == GAIT_UP ? 3 : 2); i++) out.cov[first + step * i] += variance;
+    return out;
+}
+
+int gait_correct_external(gait_t *g, const gait_external *measured, double *test_ratio)
+{
+    const gait_external widened = with_mounting(g, measured), *e = &widened;
     external_rows r;
     gait_filter *f = &g->filter;
     double nis;
@@ -277,6 +296,7 @@ int gait_correct_external(gait_t *g, const gait_external *e, double *test_ratio)
     *test_ratio = sqrt(nis / r.m) / e->gate;
     if (*test_ratio > 1.0) return GAIT_OUTLIER;
     if (!gait_correct(g, r.m, r.z, r.H, r.N)) return GAIT_NOT_USABLE;
+    if (e->kind == GAIT_POSE || e->kind == GAIT_ORIENTATION || e->kind == GAIT_UP) g->tilt_t = e->t;
     /* Position and heading are known again, whatever happened before. */
     if (e->kind == GAIT_POSE) g->monitor.lost = 0;
     return GAIT_TAKEN;

@@ -174,6 +174,7 @@ class CContext(Structure):
         ("monitor", CMonitor),
         ("adapt", CAdapt),
         ("feet", CFeetState),
+        ("tilt_t", c_double),
         ("safe_R", c_double * 9),
         ("safe_p", _VECTOR),
         ("next_step", c_double),
