@@ -1,7 +1,7 @@
 """The definition of every message, once: all that reads, writes, sends or describes messages is derived from here.
 
-Standard messages are those of rosbags; Unitree's and gait's own are in `definitions.msg`, in the form in which bags
-carry definitions.
+Standard messages are those of rosbags; Unitree's, ANYmal's and gait's own are in `definitions.msg`, in the form in
+which bags carry definitions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ IMU, JOINT_STATE = "sensor_msgs/msg/Imu", "sensor_msgs/msg/JointState"
 POSE, NAV_SAT = "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/NavSatFix"
 POSE_COV = "geometry_msgs/msg/PoseWithCovarianceStamped"
 ODOMETRY, TRANSFORMS = "nav_msgs/msg/Odometry", "tf2_msgs/msg/TFMessage"
+EXTENDED_JOINTS, ANYMAL = "any_msgs/msg/ExtendedJointState", "anymal_msgs/msg/AnymalState"
 FEET, FOOT_STATES = "gait_msgs/msg/Feet", "gait_msgs/msg/FootStates"
 _SEPARATOR = "=" * 80 + "\n"
 
