@@ -96,26 +96,6 @@ void leg_foot_rate(const leg_pose *m, const double *dq, const double omega_b[3],
     for (int i = 0; i < 3; i++) out[i] += omega_b[i];
 }
 
-/* From the point of the foot that touches the ground to its centre, given the direction up: a sphere touches below its
- * centre, a sole with its lowest corner, with an edge, or, while it is level, around its centre. */
-static const double LEVEL = 0.005; /* m by which corners of a sole differ in height that touch the ground together */
-void leg_contact_lever(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], double out[3])
-{
-    const double radius = robot->foot_radius[leg];
-    const int corners = robot->corner_count[leg];
-    double at[4][3], height[4], lowest = INFINITY, total = 0.0;
-    for (int i = 0; i < 3; i++) out[i] = radius * up_b[i];
-    if (!corners) return;
-    for (int c = 0; c < corners; c++) {
-        rotate(m->R[m->links - 1], robot->corners[leg][c], at[c]);
-        height[c] = at[c][0] * up_b[0] + at[c][1] * up_b[1] + at[c][2] * up_b[2];
-        lowest = smaller(lowest, height[c]);
-    }
-    for (int c = 0; c < corners; c++) total += height[c] = exp((lowest - height[c]) / LEVEL);
-    for (int c = 0; c < corners; c++)
-        for (int i = 0; i < 3; i++) out[i] -= height[c] / total * at[c][i];
-}
-
 /* Force and moment that move a link, about its centre of mass, from its own motion and that of its joint; the lever is
  * from the joint to the centre of mass. */
 static void link_load(const double *inertial, const double R[9], const double w[3], const double alpha[3],
@@ -208,17 +188,18 @@ static int three_joint_force(const double *J, const double *t, double force_b[3]
 
 /* Force of the ground on the foot from torques less those of the free leg. Of three joints it is exact; of others the least
  * squares of J' f = tau_free - tau, where a sole transmits a moment too, as a force at LEVER; damped by DAMPING, both in leg
- * lengths, so that what joints do not tell is zero. Returns 0, with a force of zero, where torques say nothing. */
+ * lengths, so that what joints do not tell is zero. Returns 0, with a wrench of zero, where torques say nothing. The wrench
+ * is the force, and the moment about the centre of a sole. */
 static const double LEVER = 0.1, DAMPING = 0.01;
-int leg_ground_force(const gait_robot *robot, int leg, const leg_pose *m, const double *tau, const double *tau_free,
-                     double force_b[3])
+int leg_ground_wrench(const gait_robot *robot, int leg, const leg_pose *m, const double *tau, const double *tau_free,
+                      double wrench_b[6])
 {
     const int n = m->joints, first = robot->shared[leg], flat = robot->corner_count[leg] > 0, rows = flat ? 6 : 3;
     const double lever = LEVER * robot->leg_length, damping = DAMPING * robot->leg_length;
     double t[GAIT_LEG_LINKS], A[GAIT_LEG_LINKS][6], S[6][6], x[6], total = 0.0;
     for (int j = 0; j < n; j++) total += t[j] = tau_free[j] - tau[j];
-    if (n == 3 && !first && !flat) return three_joint_force(m->J, t, force_b);
-    force_b[0] = force_b[1] = force_b[2] = 0.0;
+    if (n == 3 && !first && !flat) return three_joint_force(m->J, t, wrench_b);
+    memset(wrench_b, 0, 6 * sizeof(double));
     if (!isfinite(total)) return 0;
     for (int j = 0; j < n; j++)
         for (int i = 0; i < 3; i++) {
@@ -245,7 +226,8 @@ int leg_ground_force(const gait_robot *robot, int leg, const leg_pose *m, const 
         for (int k = r + 1; k < rows; k++) x[r] -= S[k][r] * x[k];
         x[r] /= S[r][r];
     }
-    memcpy(force_b, x, 3 * sizeof(double));
+    memcpy(wrench_b, x, (size_t)rows * sizeof(double));
+    for (int i = 3; i < rows; i++) wrench_b[i] *= lever;
     return 1;
 }
 
@@ -271,8 +253,11 @@ int gait_leg_force(const gait_robot *robot, int leg, const double *q, const doub
                    double *force_b)
 {
     leg_pose m;
+    double wrench_b[6];
     leg_pass(robot, leg, q, &m);
-    return leg_ground_force(robot, leg, &m, tau, tau_free, force_b);
+    const int known = leg_ground_wrench(robot, leg, &m, tau, tau_free, wrench_b);
+    memcpy(force_b, wrench_b, 3 * sizeof(double));
+    return known;
 }
 
 /* What a joint's PD loop makes of its tracking error. */

@@ -43,21 +43,21 @@ static void detect(gait_contact_state *c, const gait_contact_settings *s, int le
     }
 }
 
-/* Normal force on a foot, N; nan where it is not known. */
+/* Normal force on a foot, N; nan where it is not known. The wrench is set where it comes from torques. */
 static double normal_force(gait_t *g, const gait_sample *sample, int leg, const leg_pose *m, const double up_b[3],
-                           const double *tau)
+                           const double *tau, double wrench_b[6])
 {
     const gait_config *config = g->config;
     const int begin = config->robot.leg_start[leg], end = config->robot.leg_start[leg + 1];
     gait_contact_state *c = &g->contacts;
-    double gravity_b[3], tau_free[GAIT_LEG_LINKS], force_b[3];
+    double gravity_b[3], tau_free[GAIT_LEG_LINKS];
     if (g->contact_source == GAIT_FROM_FORCE) return sample->foot_force ? sample->foot_force[leg] : NAN;
     smooth(c, begin, end, leg, g->input.dq, tau, g->input.dt, config->contacts.smoothing);
     for (int i = 0; i < 3; i++) gravity_b[i] = config->settings.gravity * up_b[i];
     leg_torque(&config->robot, leg, m, g->input.dq + begin, c->ddq + begin, gravity_b, tau_free);
-    leg_ground_force(&config->robot, leg, m, c->tau + begin, tau_free, force_b);
-    for (int i = 0; i < 3; i++) c->force_b[i] += force_b[i];
-    return force_b[0] * up_b[0] + force_b[1] * up_b[1] + force_b[2] * up_b[2];
+    leg_ground_wrench(&config->robot, leg, m, c->tau + begin, tau_free, wrench_b);
+    for (int i = 0; i < 3; i++) c->force_b[i] += wrench_b[i];
+    return wrench_b[0] * up_b[0] + wrench_b[1] * up_b[1] + wrench_b[2] * up_b[2];
 }
 
 /* Kinematics and contact of one leg, and how fast its foot moves over the ground. */
@@ -70,7 +70,8 @@ static void take_leg(gait_t *g, const gait_sample *sample, int leg, const double
     gait_contact_state *c = &g->contacts;
     const gait_filter *f = &g->filter;
     leg_pose m;
-    double moving_b[3], rate_b[3], above_b[3], roll_b[3], centre_b[3], lever_b[3], vel_i[3], vel_b[3];
+    double moving_b[3], rate_b[3], above_b[3], roll_b[3], centre_b[3], lever_b[3], vel_i[3], vel_b[3], wrench_b[6], load;
+    c->rests[leg] = 0;
     if (!g->input.ok[leg]) {
         c->contact[leg] = 0;
         c->fresh[leg] = 1;
@@ -79,7 +80,17 @@ static void take_leg(gait_t *g, const gait_sample *sample, int leg, const double
     leg_pass(robot, leg, q, &m);
     leg_foot_velocity(&m, dq, omega_b, moving_b);
     leg_foot_rate(&m, dq, omega_b, rate_b);
-    leg_contact_lever(robot, leg, &m, up_b, above_b);
+    if (g->contact_source == GAIT_FROM_FLAGS) {
+        /* A flag that is not there is no contact. */
+        load = c->contact[leg] = sample->contact && sample->contact[leg] > 0.5;
+    } else {
+        const double force = normal_force(g, sample, leg, &m, up_b, tau, wrench_b);
+        load = isfinite(force) ? force / robot->weight : 0.0;
+        detect(c, s, leg, load, g->input.dt);
+    }
+    leg_contact_lever(robot, leg, &m, up_b, g->contact_source == GAIT_FROM_TORQUE ? wrench_b : NULL, above_b);
+    c->rests[leg] = (uint8_t)sole_rests(robot, leg, &m, up_b, above_b, load);
+    if (c->rests[leg]) sole_bias(g, rate_b, c->bias_i[leg]);
     cross(rate_b, above_b, roll_b);
     for (int i = 0; i < 3; i++) {
         roll_b[i] *= s->rolling;
@@ -89,14 +100,6 @@ static void take_leg(gait_t *g, const gait_sample *sample, int leg, const double
     }
     rotate_back(robot->R_bi, centre_b, c->foot_i[leg]);
     rotate_back(robot->R_bi, roll_b, c->roll_i[leg]);
-
-    if (g->contact_source == GAIT_FROM_FLAGS) {
-        /* A flag that is not there is no contact. */
-        c->contact[leg] = sample->contact && sample->contact[leg] > 0.5;
-    } else {
-        const double force = normal_force(g, sample, leg, &m, up_b, tau);
-        detect(c, s, leg, isfinite(force) ? force / robot->weight : 0.0, g->input.dt);
-    }
 
     /* Velocity of the foot over the ground: base velocity plus leg motion less rolling. */
     cross(omega_b, robot->p_bi, lever_b);
@@ -216,6 +219,7 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
         if (f->active[leg] && !c->contact[leg]) filter_remove_foot(f, leg);
     fetch_next(g);
     if (!filter_correct_feet(f, c->foot_i, cov_i, 0)) health |= GAIT_REJECTED;
+    soles_correct(g);
     fetch_next(g);
     for (int leg = 0; leg < robot->legs; leg++) {
         standing += f->active[leg];

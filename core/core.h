@@ -104,6 +104,8 @@ typedef struct gait_contact_state {
     double roll_i[GAIT_MAX_LEGS][3], foot_i[GAIT_MAX_LEGS][3]; /* centres of the feet: velocity, position */
     double slip_b[GAIT_MAX_LEGS][3], force_b[3]; /* predicted velocity of each foot over the ground; sum of forces */
     double slip_limit;                      /* m/s above which a foot slips */
+    double bias_i[GAIT_MAX_LEGS][3];        /* gyro bias as a sole that rests measures it */
+    uint8_t rests[GAIT_MAX_LEGS];           /* all corners of the sole are loaded */
     uint8_t contact[GAIT_MAX_LEGS], fresh[GAIT_MAX_LEGS];      /* fresh: no joint velocity before this one */
     uint8_t measured;
 } gait_contact_state;
@@ -285,12 +287,18 @@ void leg_pass(const gait_robot *robot, int leg, const double *q, leg_pose *m);
 void leg_sum(const double *columns, int joints, const double *x, double out[3]);
 void leg_foot_velocity(const leg_pose *m, const double *dq, const double omega_b[3], double out[3]);
 void leg_foot_rate(const leg_pose *m, const double *dq, const double omega_b[3], double out[3]);
-void leg_contact_lever(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], double out[3]);
 void leg_torque(const gait_robot *robot, int leg, const leg_pose *m, const double *dq, const double *ddq,
                 const double gravity_b[3], double *torque);
-int leg_ground_force(const gait_robot *robot, int leg, const leg_pose *m, const double *tau, const double *tau_free,
-                     double force_b[3]);
+int leg_ground_wrench(const gait_robot *robot, int leg, const leg_pose *m, const double *tau, const double *tau_free,
+                      double wrench_b[6]);
 double pd_torque(const gait_robot *robot, int joint, double e, double dq);
+
+/* soles.c */
+void leg_contact_lever(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], const double *wrench_b,
+                       double out[3]);
+int sole_rests(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], const double lever_b[3], double load);
+void sole_bias(const gait_t *g, const double rate_b[3], double bias_i[3]);
+void soles_correct(gait_t *g);
 
 /* adapt.c */
 void adapt_reset(gait_adapt *a);

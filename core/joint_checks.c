@@ -179,12 +179,12 @@ static void review_torques(gait_t *g, const gait_sample *sample)
     static const double massless[GAIT_LEG_LINKS] = {0.0};
     const gait_robot *robot = &g->config->robot;
     gait_torque_state *s = &g->input.torque;
-    double sum_b[3] = {0.0}, accel_b[3], force_b[3];
+    double sum_b[3] = {0.0}, accel_b[3], wrench_b[6];
     for (int leg = 0; leg < robot->legs; leg++) {
         leg_pose m;
         leg_pass(robot, leg, g->input.q + robot->leg_start[leg], &m);
-        if (!leg_ground_force(robot, leg, &m, sample->tau + robot->leg_start[leg], massless, force_b)) continue;
-        for (int i = 0; i < 3; i++) sum_b[i] += force_b[i] / robot->weight;
+        if (!leg_ground_wrench(robot, leg, &m, sample->tau + robot->leg_start[leg], massless, wrench_b)) continue;
+        for (int i = 0; i < 3; i++) sum_b[i] += wrench_b[i] / robot->weight;
     }
     rotate(robot->R_bi, g->input.accel, accel_b);
     const double part = follow_support(s, fabs(g->config->settings.gravity), sum_b, accel_b, g->input.dt);

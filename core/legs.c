@@ -110,6 +110,14 @@ static void delayed_rate(gait_leg_state *s, const double rate_b[3], double delay
         out[i] = s->rates_b[last][i] + (steps - last) * (s->rates_b[last + 1][i] - s->rates_b[last][i]);
 }
 
+/* Whether there are torques to tell a centre of pressure: such as are all zero were not measured. */
+static int torques_known(const gait_leg_state *s, int begin, int end)
+{
+    int known = 0;
+    for (int j = begin; j < end; j++) known = known || s->smooth_tau[j] != 0.0;
+    return known && !s->kinematic;
+}
+
 /* Features of one sample, dt seconds after the one before. */
 void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, const double gyro[3],
                    const double accel[3], const double *q, const double *dq, const double *tau, double dt)
@@ -125,7 +133,7 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
         double *mine = out + SHARED_FEATURES + LEG_FEATURES * leg;
         static const double up_b[3] = {0.0, 0.0, 1.0};
         leg_pose m;
-        double moving_b[3], rate_b[3], above_b[3], roll_b[3], tau_free[GAIT_LEG_LINKS], force_b[3];
+        double moving_b[3], rate_b[3], above_b[3], roll_b[3], tau_free[GAIT_LEG_LINKS], wrench_b[6];
         for (int j = begin; j < end; j++) {
             if (share > 0.0) {
                 s->ddq[j] += share * ((dq[j] - s->last_dq[j]) / dt - s->ddq[j]);
@@ -140,17 +148,17 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
         leg_foot_velocity(&m, dq + begin, omega_b, moving_b);
         leg_foot_rate(&m, dq + begin, omega_b, rate_b);
         leg_sum(m.J, m.joints, s->ddq + begin, mine + FOOT_ACCEL);
+        leg_torque(robot, leg, &m, dq + begin, s->ddq + begin, gravity_b, tau_free);
+        leg_ground_wrench(robot, leg, &m, s->smooth_tau + begin, tau_free, wrench_b);
         /* The centre of a foot that rolls moves by its turning times its height over the ground, and that of a sole by its
-         * turning about the corner or edge that touches the ground. */
-        leg_contact_lever(robot, leg, &m, up_b, above_b);
+         * turning about the point of it that touches the ground. */
+        leg_contact_lever(robot, leg, &m, up_b, torques_known(s, begin, end) ? wrench_b : NULL, above_b);
         cross(rate_b, above_b, roll_b);
         for (int i = 0; i < 3; i++) {
             mine[FOOT_POSITION + i] = (m.foot[i] - robot->hips_b[leg][i]) / robot->leg_length;
             mine[LEG_VELOCITY + i] = roll_b[i] - moving_b[i];
         }
-        leg_torque(robot, leg, &m, dq + begin, s->ddq + begin, gravity_b, tau_free);
-        leg_ground_force(robot, leg, &m, s->smooth_tau + begin, tau_free, force_b);
-        for (int i = 0; i < 3; i++) mine[GROUND_FORCE + i] = force_b[i] / robot->weight;
+        for (int i = 0; i < 3; i++) mine[GROUND_FORCE + i] = wrench_b[i] / robot->weight;
     }
     s->begun = 1;
 }

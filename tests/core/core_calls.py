@@ -91,6 +91,8 @@ class CContactState(Structure):
         ("slip_b", _VECTOR * MAX_LEGS),
         ("force_b", _VECTOR),
         ("slip_limit", c_double),
+        ("bias_i", _VECTOR * MAX_LEGS),
+        ("rests", c_uint8 * MAX_LEGS),
         ("contact", _FLAGS),
         ("fresh", _FLAGS),
         ("measured", c_uint8),

@@ -16,7 +16,7 @@ from gait.live import play
 from gait.live.go1 import SDK, Go1Source
 from gait.live.monitor import Monitor, StatusLine
 from gait.live.session import OdometrySink, run_live
-from gait.live.sources import Go2Source, RosSource, SampleSource, Topics
+from gait.live.sources import RosSource, SampleSource, Topics, UnitreeSource
 from gait.samples import SAMPLE
 
 NS = 1_700_000_000 * 10**9
@@ -102,7 +102,7 @@ def _go2(path: Path) -> object:
     topic = "rt/lowstate" if len(data) % 2 else "rt/lowcmd"
     topics: dict[str, list[tuple[bytes, int]]] = {"rt/lowstate": states, "rt/lowcmd": []}
     topics[topic].insert(1, (data, SENT[len(data) % len(SENT)]))
-    source = Go2Source(Network(topics), ROBOT)  # type: ignore[arg-type]
+    source = UnitreeSource(Network(topics), ROBOT)  # type: ignore[arg-type]
     _run(source, 3)
     return source
 

@@ -191,10 +191,10 @@ def test_ctrl_c_leaves_a_recording_of_everything(story: Story) -> None:
 def test_a_go2_is_read_with_the_command_before_each_state(log: Log) -> None:
     needs.package("cyclonedds")
     from gait.live.dds import Node
-    from gait.live.sources import Go2Source
+    from gait.live.sources import UnitreeSource
 
     node, rows = Node(DOMAIN, "lo"), list(log.rows())[:50]
-    source = Go2Source(node, Robot.load("go1"))
+    source = UnitreeSource(node, Robot.load("go1"))
     robot = play.Go2Robot(node)
     until(robot.heard, "the reader to be found")
     arrivals: list[Arrival] = []

@@ -238,7 +238,7 @@ def test_the_structs_of_a_go1_have_the_places_that_its_header_gives() -> None:
 
 def test_motors_are_matched_to_joints_by_name() -> None:
     robot = Robot.load("go1")
-    assert [UNITREE_JOINTS[i] for i in unitree_order(robot)] == list(robot.joint_names)
+    assert [UNITREE_JOINTS[i] for i in unitree_order("unitree_go", robot)] == list(robot.joint_names)
 
 
 def test_ticks_become_stamps_whatever_their_unit() -> None:

@@ -78,11 +78,11 @@ def test_force_of_a_leg_has_its_motion_taken_off() -> None:
     for k in range(5):
         ddq = (dq[k] - dq[k - 1]) / dt if k else np.zeros(3)
         tau = joint_torques(chain, q[k], dq[k], ddq, g) - foot_jacobian(chain, q[k]).T @ force
-        np.testing.assert_allclose(leg.ground_force(q[k], dq[k], tau, g, dt), force, atol=1e-9)
+        np.testing.assert_allclose(leg.ground_wrench(q[k], dq[k], tau, g, dt)[:3], force, atol=1e-9)
     leg.lose()
     tau = joint_torques(chain, q[4], dq[0], np.zeros(3), g)
-    np.testing.assert_allclose(leg.ground_force(q[4], dq[0], tau, g, dt), 0.0, atol=1e-9)
-    leg.ground_force(q[4], dq[0], np.full(3, np.nan), g, dt)
+    np.testing.assert_allclose(leg.ground_wrench(q[4], dq[0], tau, g, dt), 0.0, atol=1e-9)
+    leg.ground_wrench(q[4], dq[0], np.full(3, np.nan), g, dt)
     np.testing.assert_allclose(leg.tau, tau, atol=1e-12)
 
 
@@ -115,7 +115,7 @@ def test_feet_that_roll_do_not_slip(walk: Log) -> None:
         for i in np.flatnonzero(contact):
             j = slice(3 * i, 3 * i + 3)
             arguments = chains[i], row.q[j], row.dq[j], row.gyro
-            roll_b = rolling_velocity(*arguments, up_b)
+            roll_b = rolling_velocity(*arguments, chains[i].foot.radius * up_b)
             speed = np.linalg.norm(slip_velocity(*arguments, vel_b, roll_b))
             assert speed < 0.01 and (row.t < 0.1 or np.linalg.norm(roll_b) > 0.0)
 

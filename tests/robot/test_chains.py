@@ -209,8 +209,8 @@ def test_torch_equals_the_reference(name: str) -> None:
     torch = needs.package("torch")
     from gait.nets.torch_chain import TorchChains
     from gait.nets.torch_chain import foot_rate as torch_rate
-    from gait.reference.chain import contact_lever
-    from gait.reference.contacts import ground_force
+    from gait.reference.contacts import ground_wrench
+    from gait.reference.soles import contact_lever
 
     robot, rng, n = Robot.load(urdf(name)), np.random.default_rng(3), 4
     chains = TorchChains(robot, torch.float64)
@@ -223,8 +223,9 @@ def test_torch_equals_the_reference(name: str) -> None:
 
     poses = chains.link_poses(put(q))
     free = chains.joint_torques(poses, put(dq), put(ddq), torch.tensor(g).T)
-    force = chains.ground_force(poses, put(tau), free)
-    lever, rate = chains.contact_lever(poses), torch_rate(poses, put(dq), torch.tensor(w).T)
+    wrench, rate = chains.ground_wrench(poses, put(tau), free), torch_rate(poses, put(dq), torch.tensor(w).T)
+    told = torch.tensor(rng.random((robot.num_legs, n)) < 0.7)
+    lever = chains.contact_lever(poses, wrench, 0.1, told)
     for k in range(n):
         legs = zip(robot.chains, *(robot.by_leg(values[k]) for values in (q, dq, ddq, tau)), strict=True)
         for i, (chain, own, rates, accelerations, torque) in enumerate(legs):
@@ -233,6 +234,8 @@ def test_torch_equals_the_reference(name: str) -> None:
             np.testing.assert_allclose(poses.jacobian[:, :, i, k], foot_jacobian(chain, own), **EXACT)
             np.testing.assert_allclose(free[:, i, k], want, **EXACT)
             np.testing.assert_allclose(rate[:, i, k], foot_rate(chain, own, rates, w[k]), **EXACT)
-            np.testing.assert_allclose(lever[:, i, k], contact_lever(chain, own, np.array([0.0, 0.0, 1.0])), **EXACT)
-            want = ground_force(chain, own, torque, want, robot.leg_length)
-            np.testing.assert_allclose(force[:, i, k], want, rtol=1e-6, atol=1e-8)
+            want = ground_wrench(chain, own, torque, want, robot.leg_length)
+            np.testing.assert_allclose(wrench[:, i, k], want, rtol=1e-6, atol=1e-8)
+            known = wrench[:, i, k].numpy() if told[i, k] else None
+            above = contact_lever(chain, own, np.array([0.0, 0.0, 1.0]), known, 0.1)
+            np.testing.assert_allclose(lever[:, i, k], above, **EXACT)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from gait.live.session import OdometrySink, Sink
     from gait.live.sources import SampleSource
 
-LIVE = ("ros", "go2", "go1")
+PACKAGES = {"go2": "unitree_go", "g1": "unitree_hg"}
+"""Messages of Unitree's robots over DDS."""
+LIVE = ("ros", "go2", "go1", "g1")
 OF_A_LOG = ("truth", "columns", "scale", "time", "align_clock", "fix")
 """Options that a running robot does not have."""
 
@@ -37,7 +39,7 @@ class LiveOptions(Common, ReadOptions):
     """
 
     source: Positional[str]
-    """ros, go2, go1, or the path of a log to play back in real time."""
+    """ros, go2, go1, g1, or the path of a log to play back in real time."""
     # Not `... | None`: for that tyro imports a type checker, which doubles the time of a help.
     method: str = DEFAULT
     """gait-legs, gait, gait-flat, nmn, iekf or iekf-sr; or a model file."""
@@ -46,7 +48,7 @@ class LiveOptions(Common, ReadOptions):
     joints: Optional[str] = None  # noqa: UP045
     """ros: topic of sensor_msgs/JointState with velocities, /joint_states by default; of a log: as in gait run."""
     targets: Optional[str] = None  # noqa: UP045
-    """ros: topic of a JointState whose positions are joint targets. go1, go2, a log: none to do without."""
+    """ros: topic of a JointState whose positions are joint targets. go1, go2, g1, a log: none to do without."""
     stamps: Literal["header", "sent"] = "header"
     """ros: stamps of the headers, or the times at which DDS sent the messages."""
     domain: Optional[int] = None  # noqa: UP045
@@ -152,7 +154,7 @@ def _join(options: LiveOptions, notes: list[str]) -> Node | None:
     """A DDS node where it is needed; without the package, a note that nothing is published."""
     from gait.live.dds import Node, check_extra
 
-    if options.source not in ("ros", "go2"):
+    if options.source not in ("ros", *PACKAGES):
         if options.odom == NONE and options.tf == NONE:
             return None
         try:
@@ -172,14 +174,14 @@ def _source(options: LiveOptions, node: Node | None, notes: list[str]) -> tuple[
     from gait.io.checked import read_checked, warnings_of
     from gait.io.ros.fused import topic_and_type
     from gait.live.go1 import Go1Source
-    from gait.live.sources import Go2Source, ReplaySource, RosSource, Topics, dds_name
+    from gait.live.sources import ReplaySource, RosSource, Topics, UnitreeSource, dds_name
 
     log = None
     if options.source not in LIVE:
         reading, findings = read_checked(options.source, options)
         log = reading.log
         notes += [*warnings_of(findings, options), *reading.notes]
-    usual = log.load_robot() if log is not None else "go2" if options.source == "go2" else "go1"
+    usual = log.load_robot() if log is not None else options.source if options.source in PACKAGES else "go1"
     sensors = sensors_of([topic_and_type(word)[0] for word in options.fuse], options.sensors)
     estimator = Estimator.load(
         options.robot or usual,
@@ -198,8 +200,9 @@ def _source(options: LiveOptions, node: Node | None, notes: list[str]) -> tuple[
     if options.source == "go1":
         return estimator, Go1Source(robot, options.port, options.address, options.targets != NONE)
     assert node is not None
-    if options.source == "go2":
-        return estimator, Go2Source(node, robot, command="" if options.targets == NONE else "rt/lowcmd")
+    if options.source in PACKAGES:
+        command = "" if options.targets == NONE else "rt/lowcmd"
+        return estimator, UnitreeSource(node, robot, PACKAGES[options.source], command)
     targets = "" if options.targets in (None, NONE) else dds_name(str(options.targets))
     topics = Topics(dds_name(options.imu or "/imu"), dds_name(options.joints or "/joint_states"), targets)
     return estimator, RosSource(node, robot, topics, options.joint_names, options.stamps)
@@ -212,7 +215,7 @@ def _others(options: LiveOptions, node: Node | None) -> ExternalTopics | None:
     from gait.io import open_log
     from gait.live.external_topics import DdsTopics, LoggedTopics
 
-    if options.source not in ("ros", "go1", "go2"):
+    if options.source not in LIVE:
         return LoggedTopics(Path(options.source), options.fuse, open_log(options.source).t)
     if node is None:
         raise GaitError("--fuse needs DDS: leave out --odom none, or --tf none")

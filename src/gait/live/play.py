@@ -31,11 +31,13 @@ def _encode(kind: str, values: Mapping[str, Any]) -> bytes:
     """A message of Unitree's with the given fields of a Log, and zero for the rest."""
     paths = {name: path for role in FIELDS[kind].values() for name, path in role.items()}
     known = {paths[name]: value for name, value in values.items() if value is not None}
+    write = writer(kind, packed=kind.startswith(SDK))
     for path, value in known.items():
         if "*" in path:
-            # Messages have room for twenty motors.
-            known[path] = np.concatenate([value, np.zeros(20 - len(value))])
-    return writer(kind, packed=kind.startswith(SDK)).encode(0, known)
+            # Messages have room for more motors than a robot has.
+            room = write.layout.read(write.encode(0, {}), path).size
+            known[path] = np.concatenate([value, np.zeros(room - len(value))])
+    return write.encode(0, known)
 
 
 def encode_state(package: str, row: Sample, tick: int = 0) -> bytes:

@@ -1,4 +1,4 @@
-"""Sources of samples: ROS 2 topics, a Go2, or a log that is replayed; `go1.py` has the Go1."""
+"""Sources of samples: ROS 2 topics, a Go2 or G1, or a log that is replayed; `go1.py` has the Go1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gait.errors import GaitError
 from gait.io.joints import match_joints
 from gait.io.ros.definitions import IMU, JOINT_STATE
 from gait.io.ros.layout import MessageLayout
-from gait.io.ros.messages import UNITREE_JOINTS, FieldReader, has_target
+from gait.io.ros.messages import FieldReader, has_target, unitree_motors
 from gait.live.dds import Node, Reader
 from gait.live.ignored import Ignored
 from gait.live.pairing import HOLD, NS, Arrival, Pairing
@@ -185,7 +185,7 @@ class UnitreeSamples:
         """Take the definitions of a package; packed as in `MessageLayout.of`."""
         self._states = FieldReader(f"{package}/msg/LowState", "imu", "joints", "clock", packed=packed)
         self._commands = FieldReader(f"{package}/msg/LowCmd", "targets", packed=packed)
-        self._order = unitree_order(robot)
+        self._order = unitree_order(package, robot)
         self._command: tuple[int, AnyArray] | None = None
 
     def state(self, data: bytes) -> dict[str, AnyArray]:
@@ -214,19 +214,19 @@ class UnitreeSamples:
         return Sample(ns / NS, state["gyro"], state["accel"], state["q"], state["dq"], q_des, state["tau"])
 
 
-class Go2Source(SampleSource):
-    """rt/lowstate and rt/lowcmd of a Unitree Go2. Stamps are the times at which the robot sent the messages."""
+class UnitreeSource(SampleSource):
+    """rt/lowstate and rt/lowcmd of a Unitree Go2, G1 or H1. Stamps are the times at which the robot sent them."""
 
-    def __init__(self, node: Node, robot: Robot, command: str = "rt/lowcmd") -> None:
-        """Subscribe; an empty `command` does without joint targets."""
+    def __init__(self, node: Node, robot: Robot, package: str = "unitree_go", command: str = "rt/lowcmd") -> None:
+        """Subscribe to messages of a package; an empty `command` does without joint targets."""
         super().__init__()
         self.name = f"rt/lowstate in domain {node.domain}"
-        self.listens = ("rt/lowstate (unitree_go/msg/LowState)",)
-        self.listens += (f"{command} (unitree_go/msg/LowCmd)",) if command else ()
+        self.listens = (f"rt/lowstate ({package}/msg/LowState)",)
+        self.listens += (f"{command} ({package}/msg/LowCmd)",) if command else ()
         self.wants_targets = bool(command)
-        self._node, self._samples = node, UnitreeSamples("unitree_go", robot)
-        self._state = node.reader("rt/lowstate", "unitree_go/msg/LowState")
-        self._command = node.reader(command, "unitree_go/msg/LowCmd") if command else None
+        self._node, self._samples = node, UnitreeSamples(package, robot)
+        self._state = node.reader("rt/lowstate", f"{package}/msg/LowState")
+        self._command = node.reader(command, f"{package}/msg/LowCmd") if command else None
         self._later: list[tuple[bytes, int]] = []
         """Commands that were sent after the last state."""
 
@@ -263,9 +263,9 @@ class Go2Source(SampleSource):
         return ", ".join([*_silent(self._state, self._command), *filter(None, [self.ignored.words()])])
 
 
-def unitree_order(robot: Robot) -> list[int]:
-    """Where the robot's joints are among Unitree's motors."""
-    return list(match_joints(UNITREE_JOINTS, robot.joint_names).index)
+def unitree_order(package: str, robot: Robot) -> list[int]:
+    """Where the robot's joints are among the motors of one of Unitree's packages."""
+    return list(match_joints(unitree_motors(f"{package}/", robot.encoder_names), robot.encoder_names).index)
 
 
 def _silent(*readers: Reader | None) -> list[str]:

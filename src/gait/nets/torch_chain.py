@@ -21,7 +21,7 @@ from gait.robot import Robot
 
 SINGULAR = 1e-5
 """Manipulability |det J|, m^3, of a leg stretched out so straight that torques tell no force."""
-LEVER, DAMPING, LEVEL = 0.1, 0.01, 0.005
+LEVER, DAMPING, LEVEL, LIGHT, LOADED = 0.1, 0.01, 0.005, 0.1, 0.2
 """Of forces by least squares, in leg lengths, and of the corners of a sole, m: see `gait.reference`."""
 
 
@@ -117,15 +117,29 @@ class TorchChains(nn.Module):
             out[j] = own if self.source.index(j) == s else out[j] + own
         return out
 
-    def contact_lever(self, poses: LinkPoses) -> Tensor:
-        """From the point of each foot that touches level ground to its centre (3, L, n)."""
+    def contact_lever(self, poses: LinkPoses, wrench: Tensor, weight: float, told: Tensor) -> Tensor:
+        """From the point of each foot that touches level ground to its centre (3, L, n), as in `reference/soles.py`.
+
+        Args:
+            poses: of the links.
+            wrench: force and moment of the ground (6, L, n).
+            weight: of the robot, N.
+            told: legs whose torques are known (L, n).
+        """
         zero = torch.zeros_like(poses.points[-1][0])
         lever = torch.stack([zero, zero, zero + self.radius])
         if not len(self.corners):
             return lever
         corners = torch.stack([turn(poses.rotations[-1], corner) for corner in self.corners])  # (C, 3, L, n)
-        weight = torch.softmax(-corners[:, 2] / LEVEL, dim=0)
-        return lever - (weight[:, None] * corners).sum(0)
+        lowest = torch.softmax(-corners[:, 2] / LEVEL, dim=0)
+        geometric = lever - (lowest[:, None] * corners).sum(0)
+        normal, R = wrench[2], poses.rotations[-1]
+        share = torch.clamp((normal / weight - LIGHT) / (LOADED - LIGHT), 0.0, 1.0) * told
+        # up x moment, with up along z
+        along = torch.stack([-wrench[4], wrench[3], zero]) / torch.where(share > 0.0, normal, 1.0)
+        own = self.corners
+        pressure = turn(R, torch.minimum(torch.maximum(turn_back(R, along), own.amin(0)), own.amax(0)))
+        return geometric + share * (lever - pressure - geometric)
 
     def joint_torques(self, poses: LinkPoses, dq: Tensor, ddq: Tensor, gravity_b: Tensor) -> Tensor:
         """Torques (J, L, n) of legs that touch nothing, on a base that does not turn, by Newton and Euler.
@@ -164,18 +178,25 @@ class TorchChains(nn.Module):
             torques.append((z * load).sum(0))
         return torch.stack(self._gathered(torques)) + self.armature * ddq
 
-    def ground_force(self, poses: LinkPoses, tau: Tensor, tau_free: Tensor) -> Tensor:
-        """Force of the ground on the feet (3, L, n): the f of J' f = tau_free - tau, or zero where it is not told."""
+    def ground_wrench(self, poses: LinkPoses, tau: Tensor, tau_free: Tensor) -> Tensor:
+        """Force of the ground on the feet and, of soles, its moment about their centres (6, L, n).
+
+        The force is the f of J' f = tau_free - tau, or zero where it is not told.
+        """
         jacobian, t = poses.jacobian, tau_free - tau
         if len(t) == 3 and not self.shared and not len(self.corners):
             det = determinant3(jacobian)
             told = det.abs() > SINGULAR
-            return torch.where(told, turn_back(inverse3(jacobian, torch.where(told, det, 1.0)), t), 0.0)
+            force = torch.where(told, turn_back(inverse3(jacobian, torch.where(told, det, 1.0)), t), 0.0)
+            return torch.cat([force, torch.zeros_like(force)])
         A = torch.cat([jacobian, LEVER * self.length * poses.angular]) if len(self.corners) else jacobian
         A, t = A[:, self.shared :].permute(2, 3, 0, 1), t[self.shared :]  # (L, n, 3 or 6, J)
         damping = (DAMPING * self.length) ** 2 * torch.eye(A.shape[-2], dtype=A.dtype, device=A.device)
         wrench: Tensor = torch.linalg.solve(A @ A.mT + damping, A @ t.permute(1, 2, 0)[..., None])
-        return wrench[..., :3, 0].permute(2, 0, 1)
+        found = wrench[..., 0].permute(2, 0, 1)
+        if not len(self.corners):
+            return torch.cat([found, torch.zeros_like(found)])
+        return torch.cat([found[:3], LEVER * self.length * found[3:]])
 
 
 def foot_velocity(jacobian: Tensor, foot: Tensor, dq: Tensor, w_b: Tensor) -> Tensor:

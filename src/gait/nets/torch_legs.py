@@ -94,9 +94,10 @@ class TorchLegFeatures(nn.Module):
         J, feet_b = poses.jacobian, poses.points[-1]
         tau_free = self.chains.joint_torques(poses, s.dq, self.ddq, -accel_b)
         position = (feet_b - self.hips_b) / self.length
-        rolling = cross(foot_rate(poses, s.dq, w_b), self.chains.contact_lever(poses))
-        velocity = rolling - foot_velocity(J, feet_b, s.dq, w_b)
-        force = self.chains.ground_force(poses, self.tau, tau_free) / self.weight
+        wrench, told = self.chains.ground_wrench(poses, self.tau, tau_free), (self.tau != 0.0).any(0)
+        lever = self.chains.contact_lever(poses, wrench, self.weight, told)
+        velocity = cross(foot_rate(poses, s.dq, w_b), lever) - foot_velocity(J, feet_b, s.dq, w_b)
+        force = wrench[:3] / self.weight
         foot_accel = turn(J, self.ddq)
         legs = torch.cat([position, velocity, force, foot_accel])
         return Features(torch.cat([gyro_b, accel_b]), legs, feet_b, foot_accel)

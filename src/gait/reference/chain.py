@@ -11,9 +11,6 @@ import numpy as np
 from gait.arrays import Array
 from gait.robot import Chain, Robot
 
-LEVEL = 0.005
-"""Height by which corners of a sole differ, m, that touch the ground together."""
-
 
 def chains_of(robot: Robot) -> list[Chain]:
     """The legs of a robot."""
@@ -43,21 +40,6 @@ def foot_velocity(chain: Chain, q: Array, dq: Array, w_b: Array) -> Array:
 def foot_rate(chain: Chain, q: Array, dq: Array, w_b: Array) -> Array:
     """Angular velocity of the last link, which carries the foot."""
     return w_b + chain.jacobians(q)[1] @ dq
-
-
-def contact_lever(chain: Chain, q: Array, up_b: Array) -> Array:
-    """From the point of the foot that touches the ground to its centre (3,).
-
-    A sphere touches below its centre; a sole with its lowest corner, with an edge, or, while it is level, around its
-    centre: the corners' mean with weights exp(-height / LEVEL).
-    """
-    lever = chain.foot.radius * up_b
-    if not chain.foot.is_flat:
-        return lever
-    corners = chain.foot.corners @ chain.link_poses(q)[0][-1].T  # (C, 3)
-    height = corners @ up_b
-    weight = np.exp((height.min() - height) / LEVEL)
-    return np.asarray(lever - weight @ corners / weight.sum())
 
 
 def joint_torques(chain: Chain, q: Array, dq: Array, ddq: Array, gravity_b: Array) -> Array:

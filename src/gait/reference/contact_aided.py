@@ -11,7 +11,7 @@ from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
 from gait.parameters import ContactAided
-from gait.reference.chain import chains_of, foot_position, per_leg
+from gait.reference.chain import chains_of, foot_position, foot_rate, per_leg
 from gait.reference.contacts import (
     FOOT_SPEED,
     LegContact,
@@ -24,6 +24,7 @@ from gait.reference.contacts import (
 )
 from gait.reference.disagreement import ConsistencyMonitor
 from gait.reference.filter import VEL, BaseState, ReferenceFilter, base_state, imu_state, prior_std
+from gait.reference.soles import FASTEST, contact_lever, sole_bias_variance, sole_rests
 from gait.robot import Robot
 
 UP_W = np.array([0.0, 0.0, 1.0])
@@ -76,21 +77,28 @@ class ReferenceContactAided:
         R_wb = ekf.R @ self.R_bi.T
         w_b, up_b = self.R_bi @ (sample.gyro - ekf.gyro_bias), R_wb.T @ UP_W
         vel_b = R_wb.T @ ekf.v - np.cross(w_b, self.p_bi)
-        feet_i, roll_i, contact_std, slips_b = {}, {}, {}, {}
+        feet_i, roll_i, contact_std, slips_b, biases_i = {}, {}, {}, {}, {}
         tau = torques_of(self.robot, sample, missing=np.nan)
         joints = (per_leg(self.chains, x) for x in (sample.q, sample.dq, tau))
         for i, (leg, q, dq, leg_tau) in enumerate(zip(self.legs, *joints, strict=True)):
             if leg_ok is not None and not leg_ok[i]:
                 leg.lose()
                 continue
+            wrench_b = None
             if self.contact_from == "tau":
-                force_b = leg.ground_force(q, dq, leg_tau, p.options.gravity * up_b, dt)
-                leg.update(up_b @ force_b / self.weight, dt)
+                wrench_b = leg.ground_wrench(q, dq, leg_tau, p.options.gravity * up_b, dt)
+                load = float(up_b @ wrench_b[:3]) / self.weight
+                leg.update(load, dt)
             elif sample.foot_force is not None and self.contact_from == "foot_force":
-                leg.update(sample.foot_force[i] / self.weight, dt)
+                load = sample.foot_force[i] / self.weight
+                leg.update(load, dt)
             else:
                 leg.contact = sample.contact is not None and bool(sample.contact[i])
-            roll_b = float(p.rolling) * rolling_velocity(leg.chain, q, dq, w_b, up_b)
+                load = float(leg.contact)
+            lever_b = contact_lever(leg.chain, q, up_b, wrench_b, self.weight)
+            if sole_rests(leg.chain, q, up_b, lever_b, load):
+                biases_i[i] = ekf.gyro_bias + self.R_bi.T @ foot_rate(leg.chain, q, dq, w_b)
+            roll_b = float(p.rolling) * rolling_velocity(leg.chain, q, dq, w_b, lever_b)
             # The foot's centre, which rolls as fast as its lowest point and is measured without the tilt.
             feet_i[i] = self.R_bi.T @ (foot_position(leg.chain, q) - self.p_bi)
             roll_i[i] = self.R_bi.T @ roll_b
@@ -105,10 +113,21 @@ class ReferenceContactAided:
         for i in [i for i in ekf.feet if not self.legs[i].contact]:
             ekf.remove_foot(i)
         ekf.correct_feet(feet_i, cov_i)
+        self._correct_by_soles(biases_i, sample.gyro)
         for i in [i for i, leg in enumerate(self.legs) if leg.contact and i not in ekf.feet]:
             ekf.add_foot(i, feet_i[i], cov_i[i])
         ekf.limit_biases()
         return self.monitor.reported(base_state(ekf, sample.gyro, self.R_bi, self.p_bi))
+
+    def _correct_by_soles(self, biases_i: dict[int, Array], gyro: Array) -> None:
+        """Soles that rest measure the gyro bias (3,): what is left of the angular rate after that of their joints."""
+        ekf = self.ekf
+        for i in (i for i in biases_i if self.legs[i].contact and i in ekf.feet):
+            variance = sole_bias_variance(float(ekf.R[2] @ (gyro - ekf.gyro_bias)))
+            for k, axis in enumerate(np.eye(3)):
+                off = biases_i[i][k] - ekf.gyro_bias[k]
+                if abs(off) < FASTEST:
+                    ekf.correct_gyro_bias(axis, off, variance)
 
     def _reject_slips(self, slips_b: dict[int, Array], dt: float) -> dict[int, float]:
         """The contact noise of feet in contact: beyond the limit it grows with the speed over the ground.

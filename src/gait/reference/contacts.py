@@ -10,7 +10,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.log.sample import Sample
 from gait.parameters import ContactDetection
-from gait.reference.chain import contact_lever, foot_rate, foot_velocity, joint_torques
+from gait.reference.chain import foot_rate, foot_velocity, joint_torques
 from gait.reference.disagreement import Consensus
 from gait.robot import Chain, Robot
 
@@ -29,22 +29,31 @@ SLIP_MARGIN, SLIP_RATE, SLIP_MOST = 2.0, 0.5, 1.0
 
 
 def ground_force(chain: Chain, q: Array, tau: Array, tau_free: Array, leg_length: float) -> Array:
-    """Force of the ground on the foot (3,): the f of J' f = tau_free - tau, or zero where the leg is singular.
+    """Force of the ground on the foot (3,)."""
+    return ground_wrench(chain, q, tau, tau_free, leg_length)[:3]
+
+
+def ground_wrench(chain: Chain, q: Array, tau: Array, tau_free: Array, leg_length: float) -> Array:
+    """Force of the ground on the foot and, of a sole, its moment about the centre (6,).
+
+    The force is the f of J' f = tau_free - tau, or zero where the leg is singular.
 
     Three joints tell it exactly. With others it is the damped least squares, so that what joints do not tell is zero;
     a sole transmits a moment as well, counted as a force at `LEVER`.
     """
     jacobian, angular = chain.jacobians(q)
     if not np.isfinite(tau_free - tau).all():
-        return np.zeros(3)
+        return np.zeros(6)
     if chain.num_joints == 3 and not chain.shared and not chain.foot.is_flat:
         if np.prod(np.linalg.svd(jacobian, compute_uv=False)) <= SINGULAR:
-            return np.zeros(3)
-        return np.asarray(np.linalg.solve(jacobian.T, tau_free - tau))
-    A = np.vstack([jacobian, LEVER * leg_length * angular]) if chain.foot.is_flat else jacobian
+            return np.zeros(6)
+        return np.append(np.linalg.solve(jacobian.T, tau_free - tau), np.zeros(3))
+    arm = LEVER * leg_length
+    A = np.vstack([jacobian, arm * angular]) if chain.foot.is_flat else jacobian
     A = A * (np.arange(chain.num_joints) >= chain.shared)
     normal = A @ A.T + (DAMPING * leg_length) ** 2 * np.eye(len(A))
-    return np.asarray(np.linalg.solve(normal, A @ (tau_free - tau))[:3])
+    told = np.linalg.solve(normal, A @ (tau_free - tau))
+    return np.append(told[:3], arm * told[3:] if chain.foot.is_flat else np.zeros(3))
 
 
 def pd_torques(robot: Robot, tracking_error: Array, dq: Array) -> Array:
@@ -81,9 +90,9 @@ def hysteresis(contact: bool, waiting: float, load: float, d: ContactDetection, 
     return contact, waiting
 
 
-def rolling_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, up_b: Array) -> Array:
+def rolling_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, lever_b: Array) -> Array:
     """How fast the centre of a foot moves that turns about its contact point (3,): w_foot x lever."""
-    return np.cross(foot_rate(chain, q, dq, w_b), contact_lever(chain, q, up_b))
+    return np.cross(foot_rate(chain, q, dq, w_b), lever_b)
 
 
 def slip_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, vel_b: Array, roll_b: Array) -> Array:
@@ -141,8 +150,8 @@ class LegContact:
         self.contact = False
         self.dq: Array | None = None
 
-    def ground_force(self, q: Array, dq: Array, tau: Array, gravity_b: Array, dt: float) -> Array:
-        """Force of the ground (3,) in base_link, from torques and joint accelerations with the same low-pass."""
+    def ground_wrench(self, q: Array, dq: Array, tau: Array, gravity_b: Array, dt: float) -> Array:
+        """Force and moment of the ground (6,) in base_link, from torques and joint accelerations with one low-pass."""
         if self.dq is None:
             share, self.ddq = 1.0, np.zeros_like(dq)
         else:
@@ -151,7 +160,7 @@ class LegContact:
         self.tau = np.where(np.isfinite(tau), self.tau + share * (tau - self.tau), self.tau)
         self.dq = dq
         tau_free = joint_torques(self.chain, q, dq, self.ddq, gravity_b)
-        return ground_force(self.chain, q, self.tau, tau_free, self.leg_length)
+        return ground_wrench(self.chain, q, self.tau, tau_free, self.leg_length)
 
     def update(self, load: float, dt: float) -> None:
         """Take the normal force as a share of the robot's weight."""

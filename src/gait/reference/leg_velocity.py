@@ -21,9 +21,10 @@ from gait.lie import rotation_from_quat
 from gait.nets.features import PER_LEG, SHARED
 from gait.parameters import LEG_INSTANT, Options
 from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_velocity, joint_torques, per_leg
-from gait.reference.contacts import ground_force, rolling_velocity
+from gait.reference.contacts import ground_wrench, rolling_velocity
 from gait.reference.disagreement import Consensus
 from gait.reference.filter import VEL, ReferenceFilter
+from gait.reference.soles import contact_lever
 from gait.robot import Robot
 
 POSITION, VELOCITY, FORCE, FOOT_ACCELERATION = (slice(i, i + 3) for i in range(0, 12, 3))
@@ -95,10 +96,11 @@ class LegFeatures:
         chain, geometry = self.chains[leg], self.geometry
         J, tau_free = foot_jacobian(chain, q), joint_torques(chain, q, dq, ddq, -accel_b)
         position = (foot_position(chain, q) - geometry.hips_b[leg]) / geometry.length
-        rolling = rolling_velocity(chain, q, dq, w_b, UP_B)
-        velocity = rolling - foot_velocity(chain, q, dq, w_b)
-        force = ground_force(chain, q, tau, tau_free, geometry.length) / (self.robot.mass * GRAVITY)
-        return np.concatenate([position, velocity, force, J @ ddq])
+        weight, wrench = self.robot.mass * GRAVITY, ground_wrench(chain, q, tau, tau_free, geometry.length)
+        # Torques that are all zero were not measured.
+        lever = contact_lever(chain, q, UP_B, wrench if tau.any() else None, weight)
+        velocity = rolling_velocity(chain, q, dq, w_b, lever) - foot_velocity(chain, q, dq, w_b)
+        return np.concatenate([position, velocity, wrench[:3] / weight, J @ ddq])
 
     def _smooth(self, dq: Array, tau: Array, dt: float, begins: BoolArray) -> None:
         """Joint accelerations by differences, and torques, through the same low-pass so that both lag alike."""

@@ -27,8 +27,8 @@ from gait.robot import Robot, robot_names
 
 APART = 1.0
 """Stamps in headers that are further than this (s) from the times of recording are of another clock."""
-GO2 = "go2"
-"""Whose messages are in the package unitree_go."""
+_SENDERS = {"unitree_go/": "go2", "unitree_hg/": "g1", "anymal_msgs/": "anymal_c"}
+"""Whose messages are in these packages, if nothing else is said."""
 _NEEDED = {"imu": "sensor_msgs/Imu", "joints": "sensor_msgs/JointState"}
 
 
@@ -62,7 +62,12 @@ class Bag:
             used = ", ".join(role for role, one in chosen.items() if one.name == topic.name)
             notes.streams[i] = replace(notes.streams[i], used=used)
         if options.robot is None and not ours:
-            why = "its messages are of a Go2" if robot.name == GO2 else "the bag does not say which robot it is of"
+            sender = _sender(topics)
+            why = (
+                f"its messages are of the package of {sender}"
+                if sender
+                else "the bag does not say which robot it is of"
+            )
             notes.say(f"{why}, so {robot.name} is taken: --robot chooses another")
 
         decoded = {}
@@ -89,6 +94,11 @@ class Bag:
         write_log(record, path, small=compress)
 
 
+def _sender(topics: Sequence[Topic]) -> str:
+    """The robot whose makers' messages there are; empty for those of all robots."""
+    return next((robot for package, robot in _SENDERS.items() if any(package in t.kind for t in topics)), "")
+
+
 def _written_by_gait(notes: Notes) -> dict[str, Any]:
     """What the Log said of itself, if gait wrote the file from one."""
     try:
@@ -100,8 +110,7 @@ def _written_by_gait(notes: Notes) -> dict[str, Any]:
 def _robot_of(ours: dict[str, Any], topics: Sequence[Topic], path: Path) -> Robot:
     """The robot that the file carries, or one that it names and gait knows, never the path of a file; else that of its
     messages."""
-    unitree = any(topic.kind.startswith("unitree_go/") for topic in topics)
-    name = str(ours.get("robot", GO2 if unitree else "go1"))
+    name = str(ours.get("robot", _sender(topics) or "go1"))
     if ours.get("description"):
         with contextlib.suppress(ValueError):
             return Robot.of(load_json(str(ours["description"])), str(path))

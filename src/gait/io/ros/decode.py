@@ -15,7 +15,7 @@ from gait.io.joints import match_joints
 from gait.io.ros import definitions
 from gait.io.ros.containers import Topic
 from gait.io.ros.layout import Block, Paths, blocks
-from gait.io.ros.messages import FIELDS, UNITREE_JOINTS, has_target
+from gait.io.ros.messages import FIELDS, NAMED, has_target, unitree_motors
 
 _NEEDED = {"imu": ("gyro", "accel"), "joints": ("q",), "targets": ("q_des",), "truth": ("pos_w", "quat_wb_wxyz")}
 """Fields without which messages are of no use; the definition in a file may leave out any."""
@@ -55,13 +55,13 @@ def decode(topic: Topic, role: str, joints: tuple[str, ...], names: str | None, 
         raise GaitError(f"no message of {topic.name} can be read as {topic.kind} ({why or 'it has none'})")
     if bad:
         notes.say(f"{topic.name}: {bad} of {len(topic.messages)} messages cannot be read ({why})")
-    if topic.kind == definitions.JOINT_STATE:
+    if topic.kind in NAMED and role in ("joints", "targets"):
         return _named_joints(topic, found, role, joints, names, notes)
     rows = _collect(topic, found, role)
     if role == "feet":
         return rows._replace(arrays=_feet(rows.arrays, found[0].layout.texts.get("name", ()), joints))
     if role in ("joints", "targets"):
-        index = list(match_joints(UNITREE_JOINTS, joints, names).index)
+        index = list(match_joints(unitree_motors(topic.kind, joints), joints, names).index)
         rows = rows.change(lambda array: array[:, index])
     return _with_targets(rows, notes) if "kp" in rows.arrays else rows
 
@@ -127,7 +127,8 @@ def _named_joints(
     groups: dict[tuple[str, ...], list[Block]] = {}
     short = ""
     for block in found:
-        count, listed = block.layout.count("position"), block.layout.texts.get("name", ())
+        at = NAMED[topic.kind]
+        count, listed = block.layout.count(f"{at}position"), block.layout.texts.get(f"{at}name", ())
         if count < len(listed):
             short = f"{len(listed)} names but {count} positions"
             continue

@@ -1,7 +1,7 @@
 """The definition of every message, once: all that reads, writes, sends or describes messages is derived from here.
 
-Standard messages are those of rosbags; Unitree's and gait's own are in `definitions.msg`, in the form in which bags
-carry definitions.
+Standard messages are those of rosbags; Unitree's, ANYmal's and gait's own are in `definitions.msg`, in the form in
+which bags carry definitions.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ POSE, NAV_SAT = "geometry_msgs/msg/PoseStamped", "sensor_msgs/msg/NavSatFix"
 POSE_COV = "geometry_msgs/msg/PoseWithCovarianceStamped"
 ODOMETRY, TRANSFORMS = "nav_msgs/msg/Odometry", "tf2_msgs/msg/TFMessage"
 DIAGNOSTICS = "diagnostic_msgs/msg/DiagnosticArray"
+EXTENDED_JOINTS, ANYMAL = "any_msgs/msg/ExtendedJointState", "anymal_msgs/msg/AnymalState"
 FEET, FOOT_STATES = "gait_msgs/msg/Feet", "gait_msgs/msg/FootStates"
 IMU_FRAME = "imu_link"
 """Frame of the IMU, whose pose in the body the robot's description has."""

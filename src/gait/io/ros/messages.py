@@ -11,12 +11,35 @@ import numpy as np
 
 from gait.arrays import AnyArray, Array
 from gait.errors import located
-from gait.io.ros.definitions import FEET, IMU, IMU_FRAME, JOINT_STATE, NAV_SAT, ODOMETRY, POSE, POSE_COV, known
+from gait.io.ros.definitions import (
+    ANYMAL,
+    EXTENDED_JOINTS,
+    FEET,
+    IMU,
+    IMU_FRAME,
+    JOINT_STATE,
+    NAV_SAT,
+    ODOMETRY,
+    POSE,
+    POSE_COV,
+    known,
+)
 from gait.io.ros.layout import MessageLayout, MessageWriter, Paths
 from gait.log import Sample
 
 UNITREE_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf"))
 """Motors 0 to 11 of every Unitree quadruped; its messages have room for 20."""
+_LEG_OF_G1 = ("hip_pitch", "hip_roll", "hip_yaw", "knee", "ankle_pitch", "ankle_roll")
+_LEG_OF_H1_2 = ("hip_yaw", "hip_pitch", "hip_roll", "knee", "ankle_pitch", "ankle_roll")
+G1_JOINTS, H1_2_JOINTS = (
+    tuple(f"{side}_{joint}_joint" for side in ("left", "right") for joint in leg) for leg in (_LEG_OF_G1, _LEG_OF_H1_2)
+)
+"""Motors 0 to 11 of Unitree's humanoids with two joints an ankle; what comes behind is no leg."""
+H1_JOINTS = (
+    "right_hip_roll", "right_hip_pitch", "right_knee", "left_hip_roll", "left_hip_pitch", "left_knee", "torso",
+    "left_hip_yaw", "right_hip_yaw", "unused", "left_ankle", "right_ankle",
+)  # fmt: skip
+"""Motors 0 to 11 of an H1, which sends the messages of a Go2."""
 NO_TARGET = 1e3
 """Beyond any angle: Unitree sends 2.146e9 where a motor has no target."""
 TOPICS = {"targets": ("/joint_targets", JOINT_STATE), "imu": ("/imu", IMU), "joints": ("/joint_states", JOINT_STATE)}
@@ -37,6 +60,11 @@ def _low_state(imu: str, motors: str, torque: str) -> dict[str, dict[str, Paths]
     joints: dict[str, Paths] = {"q": f"{motors}.*.q", "dq": f"{motors}.*.dq", "tau": f"{motors}.*.{torque}"}
     inertial: dict[str, Paths] = {"gyro": f"{imu}.gyroscope", "accel": f"{imu}.accelerometer"}
     return {"imu": inertial, "joints": joints, "clock": {"tick": "tick"}}
+
+
+def _high_state(motors: str, torque: str) -> dict[str, dict[str, Paths]]:
+    """What the high level of a Go1 or A1 sends, which lacks a tick."""
+    return {role: fields for role, fields in _low_state("imu", motors, torque).items() if role != "clock"}
 
 
 def _low_cmd(motors: str, gain: str) -> dict[str, dict[str, Paths]]:
@@ -67,11 +95,35 @@ FIELDS: dict[str, dict[str, dict[str, Paths]]] = {
     "unitree_legged_msgs/msg/LowCmd": _low_cmd("motorCmd", "Kp"),
     "ros2_unitree_legged_msgs/msg/LowState": _low_state("imu", "motor_state", "tau_est"),
     "ros2_unitree_legged_msgs/msg/LowCmd": _low_cmd("motor_cmd", "kp"),
+    "unitree_legged_msgs/msg/HighState": _high_state("motorState", "tauEst"),
+    "ros2_unitree_legged_msgs/msg/HighState": _high_state("motor_state", "tau_est"),
+    "unitree_hg/msg/LowState": _low_state("imu_state", "motor_state", "tau_est"),
+    "unitree_hg/msg/LowCmd": _low_cmd("motor_cmd", "kp"),
+    EXTENDED_JOINTS: {"joints": {"q": "position", "dq": "velocity", "tau": "effort"}},
+    ANYMAL: {
+        "joints": {"q": "joints.position", "dq": "joints.velocity", "tau": "joints.effort"},
+        "truth": _pose("pose.pose.position", "pose.pose.orientation"),
+    },
     "unitree_legged_sdk/msg/LowState": _low_state("imu", "motorState", "tauEst"),
     "unitree_legged_sdk/msg/LowCmd": _low_cmd("motorCmd", "Kp"),
     FEET: {"feet": {"contact": "contact", "foot_force": "force", "foot_vel_w": "velocity", "t": "t"}},
 }
 """Of each type, by what it is used for: the field of a Log and where it is in the message."""
+
+
+NAMED = {JOINT_STATE: "", EXTENDED_JOINTS: "", ANYMAL: "joints."}
+"""Types whose joints have names, and where these and the numbers are."""
+
+
+def unitree_motors(kind: str, joints: Sequence[str]) -> tuple[str, ...]:
+    """Names of the motors in messages of one of Unitree's types, for a robot with these joints.
+
+    A G1 and an H1-2 have the same joints in another order from the hip down, which tells them apart.
+    """
+    if kind.startswith("unitree_hg/"):
+        first = next((name for name in joints if "hip" in name), "")
+        return H1_2_JOINTS if "yaw" in first else G1_JOINTS
+    return H1_JOINTS if any("hip_yaw" in name for name in joints) else UNITREE_JOINTS
 
 
 def roles_of(kind: str) -> tuple[str, ...]:
