@@ -24,14 +24,14 @@ def width_of(field: str, robot: Robot) -> int:
 
 def rows_of(log: Log, robot: Robot) -> Array:
     """The samples of a Log, joints in the robot's order, as the core takes them (N, row)."""
-    columns: list[Array] = [log.t[:, None]]
-    for name in FIELDS:
+    widths = [1, *(width_of(name, robot) for name in FIELDS), robot.num_legs]
+    rows = np.empty((len(log), sum(widths)))
+    stamp, *parts, whole = np.split(rows, np.cumsum(widths[:-1]), axis=1)
+    stamp[:, 0], whole[:] = log.t, 1.0
+    for name, part in zip(FIELDS, parts, strict=True):
         values = getattr(log, name)
-        if values is not None and name in BY_JOINT:
-            values = robot.expanded(values)
-        columns.append(np.full((len(log), width_of(name, robot)), np.nan) if values is None else values)
-    whole = np.ones((len(log), robot.num_legs))
-    return np.ascontiguousarray(np.concatenate([*columns, whole], axis=1), dtype=np.float64)
+        part[:] = np.nan if values is None else robot.expanded(values) if name in BY_JOINT else values
+    return rows
 
 
 def start_of(

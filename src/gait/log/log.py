@@ -266,6 +266,7 @@ def _resolve_names(
     return loaded.name, loaded.leg_names if legs is None else legs, joints, described(loaded)
 
 
+@lru_cache(maxsize=32)  # a robot never changes, and every log that is estimated asks
 def described(robot: Robot) -> str:
     """What a log says of its robot: nothing of one that ships with gait, of another its description as JSON."""
     tree = robot_tree(robot)
