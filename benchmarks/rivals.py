@@ -137,7 +137,7 @@ def real_table(names: Iterable[str]) -> str:
             try:
                 run = run_entrant(name, front, recording.start)
             except GaitError as error:
-                notes.append(f"`{name}` is left out on {group}: {error}.")
+                notes.append(f"Left out {name} on the {group}: {error}.")
                 continue
             found.setdefault(name, {}).setdefault(group, []).append(real_logs.score(recording, run.trajectory))
     lines = {}
@@ -203,7 +203,7 @@ def main() -> None:
         processes. Bold: the smallest, without `{SMOOTHED}`, which also knows the samples that follow."""
     parts = [paragraph(note), summary(contest)]
     parts += [by_course(contest, figure) for figure in ("velocity", "drift", "nees")]
-    missing = [f"Left out {what}: {why}." for what, why in contest.left_out.items()]
+    missing = contest.missing()
     parts += [verdict(contest), *([paragraph(" ".join(missing))] if missing else [])]
     sections = {
         "rivals": "\n\n".join(parts), "rival-smoothers": smoothers(contest), "rivals-real": real_table(ENTRANTS),

@@ -206,14 +206,14 @@ def test_a_contest_says_who_wins() -> None:
             "gtsam-lag": (0.05, 0.01 * scale**2, math.nan, 200.0),
         }.items()
     ]
-    contest = Contest(tuple(figures), {"nmn on ice-0": "no q_des"})
+    contest = Contest(tuple(figures), {("nmn", "ice-0"): "no q_des", ("gait", "ice-0"): "no", ("gait", "ice-1"): "no"})
     assert contest.wins("velocity") == {"rubber": ("gait-legs", "ukf"), "ice": ("gait-legs", "ukf")}
     assert contest.lost("velocity") == [("ice", "gait-legs", "ukf")]
     assert contest.lost("drift") == [("rubber", "gait-legs", "gtsam-lag")], "what knows later samples does not count"
     assert contest.mean("iekf", "drift", "ice") == pytest.approx(0.53) and math.isnan(contest.mean("nmn", "drift"))
     notes = contest.notes()
     assert notes[0] == "velocity on ice: ukf wins, 0.0150 m/s against 0.0200 of gait-legs."
-    assert notes[-1] == "Left out nmn on ice-0: no q_des."
+    assert notes[-2:] == ["Left out nmn on ice-0: no q_des.", "Left out gait on 2 walks: no."]
     rows = {row.name: row.value for row in contest.rows()}
     assert rows["rivals.ukf.step"] == 700.0 and rows["rivals_velocity.gait-legs.ice"] == 0.02
 

@@ -58,7 +58,7 @@ class Contest:
     """All entrants on all walks."""
 
     figures: tuple[Figures, ...]
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """By entrant and walk that could not run, why."""
 
     @property
@@ -135,7 +135,17 @@ class Contest:
                 a, b = (self.mean(name, figure, course) for name in (rival, ours))
                 lines.append(f"{LABELS[figure]} on {course}: {rival} wins, {a:.4f} {unit} against {b:.4f} of {ours}.")
         lines = lines or ["No rival has the smallest velocity error or drift on any course."]
-        return [*lines, *(f"Left out {name}: {why}." for name, why in self.left_out.items())]
+        return [*lines, *self.missing()]
+
+    def missing(self) -> list[str]:
+        """Who was left out, and why: a sentence for each reason."""
+        walks: dict[tuple[str, str], list[str]] = {}
+        for (name, walk), why in self.left_out.items():
+            walks.setdefault((name, why), []).append(walk)
+        return [
+            f"Left out {name} on {some[0] if len(some) == 1 else f'{len(some)} walks'}: {why}."
+            for (name, why), some in walks.items()
+        ]
 
     def rows(self) -> list[Row]:
         """All means as results, over all walks and by course."""
@@ -163,14 +173,18 @@ def figures_of(course: str, walk: str, name: str, run: Run, log: Log) -> Figures
     return Figures(course, walk, name, found.rmse, drift, consistency, run.seconds / len(log) * 1e6)
 
 
-def run_walk(walk: Walk, names: Sequence[str], start: str) -> tuple[list[Figures], dict[str, str]]:
+def run_walk(walk: Walk, names: Sequence[str], start: str) -> tuple[list[Figures], dict[tuple[str, str], str]]:
     """All entrants on one walk, and why some could not run on it."""
-    front, figures, left_out = front_of(walk.log, walk.log.load_robot(), start), [], {}
+    front, figures, left_out = (
+        front_of(walk.log, walk.log.load_robot(), start),
+        list[Figures](),
+        dict[tuple[str, str], str](),
+    )
     for name in names:
         try:
             figures.append(figures_of(walk.course, walk.name, name, run_entrant(name, front, start), front.log))
         except GaitError as error:  # noqa: PERF203
-            left_out[f"{name} on {walk.name}"] = str(error)
+            left_out[name, walk.name] = str(error)
     return figures, left_out
 
 
@@ -202,7 +216,7 @@ def run_contest(
         if not walk.log.has_truth:
             raise GaitError(f"{walk.course} has no ground truth: give logs with pos_w, quat_wb_wxyz and vel_w")
     short = [Walk(one.course, one.run, one.log.slice(None, float(one.log.t[0]) + seconds), one.falls) for one in walks]
-    found: dict[int, tuple[list[Figures], dict[str, str]]] = {}
+    found: dict[int, tuple[list[Figures], dict[tuple[str, str], str]]] = {}
     with worker_pool(min(workers, len(short))) as pool:
         with hold_ctrl_c():
             futures = {pool.submit(run_walk, walk, tuple(names), start): i for i, walk in enumerate(short)}

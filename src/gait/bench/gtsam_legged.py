@@ -94,12 +94,12 @@ def run_gtsam(
     if not hasattr(gtsam, CLASSES[name]):
         raise MissingRivalError(f"this gtsam has no {CLASSES[name]}: 4.3 has")
     try:
-        return _Run(gtsam, name, log, robot, start, settings).run(contact)
+        return _GtsamRun(gtsam, name, log, robot, start, settings).run(contact)
     except RuntimeError as error:
         raise GaitError(f"{CLASSES[name]} gave up: {str(error).strip().splitlines()[0]}") from None
 
 
-class _Run:
+class _GtsamRun:
     """One estimator on one Log."""
 
     def __init__(

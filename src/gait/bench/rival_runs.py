@@ -139,8 +139,8 @@ def _contact_network() -> ContactNetwork:
 def tuned() -> dict[str, Settings]:
     """The settings by rival: those of the file, else those of `gtsam-ekf` where they fit, else the defaults."""
     found = settings_file()
-    usual = {GtsamSettings: found.get("gtsam-ekf", GtsamSettings())}
-    return {name: found.get(name) or usual.get(kind) or kind() for name, kind in SETTINGS.items()}
+    like_gtsam = dict.fromkeys(CLASSES, found.get("gtsam-ekf", GtsamSettings()))
+    return {name: kind() for name, kind in SETTINGS.items()} | like_gtsam | found
 
 
 def settings_file() -> dict[str, Settings]:
