@@ -1,7 +1,7 @@
 /* Soles: where a flat foot touches the ground, and what it measures while all of it does.
  *
  * Joint torques tell force and moment of the ground on the foot, and these where the centre of pressure is; a foot that is
- * hardly loaded turns about its lowest corners instead. src/gait/reference/soles.py has the equations. */
+ * hardly loaded turns about its lowest corners instead. src/gait/reference/flat_feet.py has the equations. */
 #include <math.h>
 #include <string.h>
 

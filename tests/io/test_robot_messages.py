@@ -65,7 +65,7 @@ def test_golden_messages_have_their_fields_where_they_belong(kind: str) -> None:
     layout = MessageLayout.of(data, kind, known(ros1=packs), packed=packs)
     roles = FIELDS[kind]
     joints, targets = roles.get("joints", {}), roles.get("targets", {})
-    motor = FORMATS[kind].split().index("B", 6 if "Low" in kind else 12)
+    motor = FORMATS[kind].split().index("B", 6 if "Low" in kind else 11)
     if kind == "unitree_hg/msg/LowCmd":
         start = first_of(kind, 2)
         np.testing.assert_array_equal(layout.read(data, targets["q_des"]), start + 1.5 + 7 * np.arange(35))

@@ -18,8 +18,8 @@ from gait.reference.chain import chains_of, joint_torques, per_leg
 from gait.reference.contact_aided import ReferenceContactAided
 from gait.reference.contacts import ground_wrench
 from gait.reference.filter import BaseState
+from gait.reference.flat_feet import BIAS_STD, contact_lever, sole_bias_variance, sole_rests
 from gait.reference.leg_velocity import LegFeatures
-from gait.reference.soles import BIAS_STD, contact_lever, sole_bias_variance, sole_rests
 
 G1 = Robot.load("g1")
 WEIGHT = G1.mass * 9.81

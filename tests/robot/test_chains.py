@@ -210,7 +210,7 @@ def test_torch_equals_the_reference(name: str) -> None:
     from gait.nets.torch_chain import TorchChains
     from gait.nets.torch_chain import foot_rate as torch_rate
     from gait.reference.contacts import ground_wrench
-    from gait.reference.soles import contact_lever
+    from gait.reference.flat_feet import contact_lever
 
     robot, rng, n = Robot.load(urdf(name)), np.random.default_rng(3), 4
     chains = TorchChains(robot, torch.float64)

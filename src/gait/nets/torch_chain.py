@@ -118,7 +118,7 @@ class TorchChains(nn.Module):
         return out
 
     def contact_lever(self, poses: LinkPoses, wrench: Tensor, weight: float, told: Tensor) -> Tensor:
-        """From the point of each foot that touches level ground to its centre (3, L, n), as in `reference/soles.py`.
+        """From the point of each foot that touches level ground to its centre (3, L, n): `reference/flat_feet.py`.
 
         Args:
             poses: of the links.

@@ -24,7 +24,7 @@ from gait.reference.contacts import (
 )
 from gait.reference.disagreement import ConsistencyMonitor
 from gait.reference.filter import VEL, BaseState, ReferenceFilter, base_state, imu_state, prior_std
-from gait.reference.soles import FASTEST, contact_lever, sole_bias_variance, sole_rests
+from gait.reference.flat_feet import FASTEST, contact_lever, sole_bias_variance, sole_rests
 from gait.robot import Robot
 
 UP_W = np.array([0.0, 0.0, 1.0])

@@ -24,7 +24,7 @@ from gait.reference.chain import chains_of, foot_jacobian, foot_position, foot_v
 from gait.reference.contacts import ground_wrench, rolling_velocity
 from gait.reference.disagreement import Consensus
 from gait.reference.filter import VEL, ReferenceFilter
-from gait.reference.soles import contact_lever
+from gait.reference.flat_feet import contact_lever
 from gait.robot import Robot
 
 POSITION, VELOCITY, FORCE, FOOT_ACCELERATION = (slice(i, i + 3) for i in range(0, 12, 3))
