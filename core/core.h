@@ -13,6 +13,7 @@ enum { ROT = 0, VEL = 3, POS = 6, BG = 9, BA = 12, FEET = 15 };
 /* Features of a leg: position of the foot (leg lengths), velocity that the leg measures, ground force (weights) and
  * acceleration of the foot by the joints; before them angular rate and specific force in base axes. */
 enum { FOOT_POSITION = 0, LEG_VELOCITY = 3, GROUND_FORCE = 6, FOOT_ACCEL = 9, LEG_FEATURES = 12, SHARED_FEATURES = 6 };
+#define GAIT_MOUNTING_STD 0.008 /* how well the IMU's mounting in base_link is known, rad */
 enum { RATES = 8 }; /* angular rates kept for joints that are late */
 
 /* Invariant EKF on SE_{2+L}(3) with biases; error right-invariant, X_hat = exp(xi) X. Its body is the IMU. */

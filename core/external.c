@@ -9,10 +9,9 @@
 #include "core.h"
 
 static const double AHEAD = 0.02; /* s between a measurement and the sample whose state it corrects */
-/* How well the IMU's mounting in base_link is known, rad (as in monitor.c), and for how long the filter remembers a tilt, s.
- * That error is the same in every measurement of roll and pitch, and contradicts gravity as the IMU has it: taken for a new
+/* For how long the filter remembers a tilt, s. The error of the IMU's mounting is the same in every measurement of roll and pitch, and contradicts gravity as the IMU has it: taken for a new
  * one each time, it would pull the velocity along. */
-static const double MOUNTING_STD = 0.008, TILT_MEMORY = 10.0;
+static const double TILT_MEMORY = 10.0;
 
 /* The state of the IMU at the time of a measurement, which is a fraction of a step from that of the last sample, and the
  * sensor in axes of the IMU. */
@@ -273,7 +272,7 @@ static gait_external with_mounting(const gait_t *g, const gait_external *e)
     gait_external out = *e;
     const double since = e->t - g->tilt_t;
     const double shared = since > 0.0 && since < TILT_MEMORY ? TILT_MEMORY / larger(since, 1e-3) : 1.0;
-    const double variance = MOUNTING_STD * MOUNTING_STD * shared;
+    const double variance = GAIT_MOUNTING_STD * GAIT_MOUNTING_STD * shared;
     const int first = e->kind == GAIT_POSE ? 21 : 0, step = e->kind == GAIT_POSE ? 7 : 4;
     if (e->kind == GAIT_POSE || e->kind == GAIT_ORIENTATION || e->kind == GAIT_UP)
         for (int i = 0; i < (e->kind == GAIT_UP ? 3 : 2); i++) out.cov[first + step * i] += variance;

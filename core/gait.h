@@ -117,6 +117,7 @@ typedef struct gait_noise {
     double gyro, accel, gyro_bias, accel_bias;
     double accel_share; /* joins accel for each m/s^2 of the body's acceleration */
     double position, position_share; /* of the position, always and for each m/s: errors of the velocity that last */
+    double height_time; /* s for which an error of the vertical velocity lasts: its variance times this joins the height's */
 } gait_noise;
 
 typedef struct gait_settings {

@@ -86,6 +86,9 @@ static int in_state(const gait_filter *f, int m)
     return m < 2 || f->active[m - 2];
 }
 
+/* Errors of the vertical velocity last: feet give way at each touch-down and recover at lift-off. Up to so large, m/s. */
+static const double MOST_LASTING = 0.1;
+
 /* P += Ad Q Ad' dt. What the position drifts by, the feet on the ground drift by as well. Isotropic noise makes the rotation drop out: skew(a) skew(b)' = (a.b) I - b a'. */
 GAIT_INLINE void add_process_noise(gait_filter *f, const gait_noise *noise, const double *walk, double acceleration2, double dt,
                               int size)
@@ -96,6 +99,8 @@ GAIT_INLINE void add_process_noise(gait_filter *f, const gait_noise *noise, cons
     const double *v = f->x[0], speed2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
     const double position = (noise->position * noise->position + noise->position_share * noise->position_share * speed2) * dt;
     double *P = f->P;
+    const double lasting = smaller(P[(VEL + 2) * ld + VEL + 2], MOST_LASTING * MOST_LASTING);
+    const double height = noise->height_time * lasting * dt;
     for (int i = 0; i < 3; i++) {
         P[(ROT + i) * ld + ROT + i] += gyro;
         P[(VEL + i) * ld + VEL + i] += accel;
@@ -123,6 +128,7 @@ GAIT_INLINE void add_process_noise(gait_filter *f, const gait_noise *noise, cons
                 for (int j = 0; j < 3; j++) p[j] -= y[i] * a[j];
                 p[i] += dot;
             }
+            if (m && n) P[(row + 2) * ld + column + 2] += height;
         }
     }
 }

@@ -208,11 +208,10 @@ uint32_t monitor_end(gait_t *g, uint32_t health)
 
 /* The covariance that is reported has the open disagreement in it: whichever is right, the other is as far off. And how
  * the IMU is mounted is known to half a degree, which no motion tells from a tilt of the body. */
-static const double MOUNTING_STD = 0.008; /* rad */
 void monitor_mounting(gait_state *state)
 {
-    state->pose_cov[3][3] += MOUNTING_STD * MOUNTING_STD;
-    state->pose_cov[4][4] += MOUNTING_STD * MOUNTING_STD;
+    state->pose_cov[3][3] += GAIT_MOUNTING_STD * GAIT_MOUNTING_STD;
+    state->pose_cov[4][4] += GAIT_MOUNTING_STD * GAIT_MOUNTING_STD;
 }
 
 void monitor_output(const gait_t *g, gait_state *state)

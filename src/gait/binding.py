@@ -68,7 +68,16 @@ class CNoise(Structure):
 
     _fields_ = tuple(
         (name, c_double)
-        for name in ("gyro", "accel", "gyro_bias", "accel_bias", "accel_share", "position", "position_share")
+        for name in (
+            "gyro",
+            "accel",
+            "gyro_bias",
+            "accel_bias",
+            "accel_share",
+            "position",
+            "position_share",
+            "height_time",
+        )
     )
 
 

@@ -40,6 +40,9 @@ def _check(settings: object, least: Mapping[str, float], most: Mapping[str, floa
 _GREATEST = sys.float_info.max
 _LARGE = 1e4
 """No noise and no standard deviation is larger: covariances would drown in their rounding."""
+MOST_LASTING = 0.1
+"""Largest error of the vertical velocity that lasts, m/s: a blind filter's uncertainty is of another kind."""
+HEIGHT_TIME = 3.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class ProcessNoise:
     """Random walk of the position, m/sqrt(s): errors of the velocity last for longer than a filter can know."""
     position_share: float = 0.02
     """What joins `position` for each m/s of speed: link lengths, joint zeros and foot radii err in proportion."""
+    height_time: float = HEIGHT_TIME
+    """Seconds for which an error of the vertical velocity lasts: its variance, up to `MOST_LASTING` squared, times this
+    joins the square of `position` vertically. Feet give way at each touch-down and recover at lift-off, and what a
+    filter makes of the two does not cancel. Chosen on walks of 60 s with the faults of training."""
 
     def __post_init__(self) -> None:
         """See that they are densities."""
@@ -69,7 +76,7 @@ class ProcessNoise:
 
     @property
     def densities(self) -> Array:
-        """All of them in the order above (7,), as the filter's kernels take them."""
+        """All of them in the order above (8,), as the filter's kernels take them."""
         return np.array([getattr(self, one.name) for one in fields(self)])
 
 

@@ -21,6 +21,7 @@ from gait.log.sample import Sample
 from gait.metrics import nees, velocity_rmse
 from gait.reference.contact_network import WINDOW, ContactNetwork, class_of, contact_features
 from gait.reference.contacts import rolling_velocity, slip_velocity
+from gait.reference.flat_feet import contact_lever
 from gait.reference.unscented import STATES, UnscentedFeet, UnscentedSettings
 from gait.samples import SAMPLE
 from gait.state import State
@@ -69,7 +70,8 @@ def test_the_unscented_model_is_the_velocity_of_the_foot(robot: Robot, moment: t
 
     def direct(R_wb: np.ndarray, vel_w: np.ndarray, gyro: np.ndarray) -> np.ndarray:
         w_b, up_b, vel_b = R_bi @ gyro, R_wb.T @ [0.0, 0.0, 1.0], R_wb.T @ vel_w
-        found = [slip_velocity(*legs[i], w_b, vel_b, rolling_velocity(*legs[i], w_b, up_b)) for i in (0, 3)]
+        levers = {i: contact_lever(*legs[i][:2], up_b) for i in (0, 3)}
+        found = [slip_velocity(*legs[i], w_b, vel_b, rolling_velocity(*legs[i], w_b, levers[i])) for i in (0, 3)]
         return (np.array(found) @ R_bi).ravel()
 
     gyro = sample.gyro - state.gyro_bias
@@ -159,7 +161,7 @@ def test_the_feet_of_gtsam_are_those_of_the_reference(robot: Robot) -> None:
     assert np.allclose(track.position_i[5] @ R_bi.T + robot.imu_position, robot.feet(log.q[5]))
     up_i = np.array([0.1, 0.2, 0.97])
     wanted = [
-        rolling_velocity(chain, q, dq, R_bi @ log.gyro[5], R_bi @ up_i)
+        rolling_velocity(chain, q, dq, R_bi @ log.gyro[5], contact_lever(chain, q, R_bi @ up_i))
         for chain, q, dq in zip(robot.chains, robot.by_leg(log.q[5]), robot.by_leg(log.dq[5]), strict=True)
     ]
     assert np.allclose(track.roll(5, log.gyro[5], up_i) @ R_bi.T, wanted)

@@ -11,7 +11,7 @@ from gait import Estimator, Log, Trajectory
 from gait.cli import main
 from gait.commands import demo
 from gait.errors import GaitError
-from gait.estimator import METHODS
+from gait.methods import BUILT_IN
 from gait.metrics import summary
 
 SECONDS = 6.0
@@ -51,7 +51,7 @@ def test_demo_keeps_the_names_of_its_rows_and_writes_a_report(
     monkeypatch.setattr(demo, "SAMPLE", path)
     assert main(["demo", "--json"]) == 0
     found = rows(capsys)
-    assert list(found) == [f"{name}.{what}" for name in METHODS for what in demo.ROWS]
+    assert list(found) == [f"{name}.{what}" for name in BUILT_IN for what in demo.ROWS]
     assert all(0.0 < value < 1.0 for name, value in found.items() if not name.endswith(".step"))
     assert Path("runs/demo/latest/report.html").is_file()
 
@@ -65,7 +65,7 @@ def test_demo_prints_one_line_a_method_and_what_it_means(
     assert "there is no folder here" in capsys.readouterr().err
     assert main(["demo", "--out", "here"]) == 0
     text = capsys.readouterr().out
-    for name in METHODS:
+    for name in BUILT_IN:
         assert len(re.findall(rf"^ *{name} +[0-9]", text, re.MULTILINE)) == 1, name
     assert max(map(len, text.splitlines()[:10])) <= 80
     assert "velocity, m/s" in text and "5 s drift" in text and f"wrote {Path('here/report.html')}" in text
@@ -119,7 +119,7 @@ def test_methods_that_lack_their_inputs_are_left_out_with_the_reason(
     poor.save(path)
     assert main(["eval", str(path), "--methods", "all"]) == 0
     text = capsys.readouterr().out
-    assert set(re.findall("left out ([a-z-]+): ", text)) == set(METHODS) - {"gait", "gait-legs"}
+    assert set(re.findall("left out ([a-z-]+): ", text)) == set(BUILT_IN) - {"gait", "gait-legs"}
     assert "q_des" in text and re.search(r"velocity, m/s +0\.", text)
     assert "no method can read these logs" in fails(capsys, "eval", path, "--methods", "nmn")
 

@@ -7,7 +7,9 @@ import pytest
 from gait.invariant_ekf import InvariantEKF
 from gait.parameters import Options, ProcessNoise
 
-NOISE = ProcessNoise(gyro=0.01, accel=0.1, gyro_bias=1e-5, accel_bias=1e-4, position=0.0, position_share=0.0)
+NOISE = ProcessNoise(
+    gyro=0.01, accel=0.1, gyro_bias=1e-5, accel_bias=1e-4, position=0.0, position_share=0.0, height_time=0.0
+)
 CONTACT_STD = 0.01
 
 

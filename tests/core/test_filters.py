@@ -261,7 +261,9 @@ def test_start_from_gravity() -> None:
 def monte_carlo_nees(runs: int, seconds: float) -> tuple[np.ndarray, int]:
     """NEES of the 15 error states at the end of each run of the velocity-aided filter under its own noise model."""
     dt, steps = 0.005, int(seconds / 0.005)
-    noise = ProcessNoise(gyro=0.01, accel=0.1, gyro_bias=1e-3, accel_bias=1e-2, position=0.0, position_share=0.0)
+    noise = ProcessNoise(
+        gyro=0.01, accel=0.1, gyro_bias=1e-3, accel_bias=1e-2, position=0.0, position_share=0.0, height_time=0.0
+    )
     prior = Prior(rotation=0.05, yaw=0.05, velocity=0.1, position=0.1, gyro_bias=0.02, accel_bias=0.1)
     std = 0.05
     values = np.empty(runs)

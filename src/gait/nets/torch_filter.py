@@ -29,7 +29,7 @@ from gait.nets.torch_lie import (
     turn,
     turn_back,
 )
-from gait.parameters import LEG_INSTANT, Options, ProcessNoise
+from gait.parameters import LEG_INSTANT, MOST_LASTING, Options, ProcessNoise
 
 ROT, VEL, POS, GYRO_BIAS, ACCEL_BIAS = (slice(i, i + 3) for i in range(0, 15, 3))
 POSE, BIASES = slice(0, 9), slice(9, 15)
@@ -90,11 +90,13 @@ class TorchFilter(nn.Module):
         w, a = gyro - self.gyro_bias, accel - self.accel_bias
         n = self.noise
         accel_var = n.accel**2 + more[1] + n.accel_share**2 * square(turn(self.R, a) + self.g)
+        height_var = n.height_time * self.P[5, 5].clamp(max=MOST_LASTING**2)
         # P + Ad Q Ad' dt: noise of one size on all axes does not see the rotation in the adjoint.
         self.P[POSE, POSE] += self._turned(self.v, self.p, (n.gyro**2 + more[0]) * dt)
         diagonal = self.P.diagonal(dim1=0, dim2=1).T  # (15, n)
         diagonal[VEL] += accel_var * dt
         diagonal[POS] += (n.position**2 + n.position_share**2 * square(self.v)) * dt
+        diagonal[8] += height_var * dt
         diagonal[GYRO_BIAS] += n.gyro_bias**2 * dt
         diagonal[ACCEL_BIAS] += n.accel_bias**2 * dt
         self._transition(dt)

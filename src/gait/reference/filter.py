@@ -16,7 +16,7 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.lie import quat_from_rotation, sek3_adjoint, sek3_exp, skew, so3_exp
-from gait.parameters import Options, Prior, ProcessNoise
+from gait.parameters import MOST_LASTING, Options, Prior, ProcessNoise
 from gait.reference.adapted_noise import AdaptedNoise
 
 ROT, VEL, POS, GYRO_BIAS, ACCEL_BIAS = (slice(i, i + 3) for i in range(0, 15, 3))
@@ -85,12 +85,14 @@ class ReferenceFilter:
         accel_std = np.hypot(n.accel, n.accel_share * np.linalg.norm(self.R @ a + self.g))
         std = [n.gyro, accel_std, 0.0, n.gyro_bias, n.accel_bias, *(walk.get(leg, 0.0) for leg in self.feet)]
         # What the position drifts by, the feet on the ground drift by as well.
-        drifts = (
-            np.hypot(n.position, n.position_share * np.linalg.norm(self.v)) * np.r_[0, 0, 1, 0, 0, [1] * len(self.feet)]
-        )
+        moved = np.r_[0, 0, 1, 0, 0, [1] * len(self.feet)]
+        drifts = np.hypot(n.position, n.position_share * np.linalg.norm(self.v)) * moved
         Q = np.kron(np.diag(np.square(std)) + np.outer(drifts, drifts), np.eye(3))
+        # Errors of the vertical velocity last: what they add to the height, they add to that of the feet.
+        up = np.kron(moved, [0.0, 0.0, 1.0])
+        height_var = n.height_time * min(self.P[5, 5], MOST_LASTING**2)
         Phi, Ad = self.transition(dt), self.noise_map()
-        self.P = symmetric(Phi @ (self.P + Ad @ Q @ Ad.T * dt) @ Phi.T)
+        self.P = symmetric(Phi @ (self.P + (Ad @ Q @ Ad.T + height_var * np.outer(up, up)) * dt) @ Phi.T)
 
         G0, G1, G2 = (gamma(m, w * dt) for m in range(3))
         if not self.options.exact_mean:
