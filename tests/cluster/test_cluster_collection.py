@@ -108,6 +108,17 @@ def test_an_address_that_does_not_answer_is_said_at_once() -> None:
         pass
 
 
+def test_an_error_of_the_cluster_is_told_from_one_of_the_work() -> None:
+    ray = needs.package("ray")
+    errors = needs.package("ray.exceptions")
+    ended = errors.RaySystemError("the owner has exited")
+    assert tasks.cluster_failed(ray, ended) and tasks.cluster_failed(ray, ConnectionError())
+    assert tasks.cluster_failed(ray, errors.RayTaskError("on_node", "", ended).as_instanceof_cause())
+    # A bug of ours keeps its traceback, and Ctrl-C is none.
+    assert not tasks.cluster_failed(ray, errors.RayTaskError("on_node", "", ValueError("x")).as_instanceof_cause())
+    assert not tasks.cluster_failed(ray, KeyboardInterrupt())
+
+
 def test_a_journal_keeps_what_a_killed_process_had(reference: Path, tmp_path: Path) -> None:
     """The index comes last; until then finished episodes are in the journal."""
     settings = collection_settings(QUICK)
