@@ -114,6 +114,12 @@ def test_tables_have_units_and_the_next_command(log_path: Path, capsys: pytest.C
     assert f"wrote {log_path.with_name('run')}" in capsys.readouterr().out
 
 
+def test_the_list_of_verbs_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 15 and max(map(len, lines)) <= 80
+
+
 def test_a_log_in_degrees_is_followed_by_its_correction(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = open_log(log_path)
     log.replace(q=np.degrees(log.q), dq=np.degrees(log.dq)).save(log_path)
