@@ -138,7 +138,7 @@ def _help() -> str:
     verbs = "\n".join(f"  {name:{width}}  {summary}" for name, summary in VERBS.items())
     return (
         "usage: gait VERB [options]\n\n"
-        "Velocity, orientation and position of a legged robot from an IMU and joint encoders.\n\n"
+        "Velocity and pose of a legged robot from its IMU and joint encoders.\n\n"
         f"verbs:\n{verbs}\n\n"
-        "`gait VERB --help` explains a verb; every verb takes --json. `gait --version` prints the version."
+        "`gait VERB --help` explains a verb; every verb takes --json.\n`gait --version` prints the version."
     )

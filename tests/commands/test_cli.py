@@ -108,9 +108,28 @@ def test_info_tells_what_is_in_a_file(log_path: Path, capsys: pytest.CaptureFixt
 def test_tables_have_units_and_the_next_command(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(log_path)]) == 0
     text = capsys.readouterr().out
-    assert re.search(r"gyro +600 x 3 +rad/s", text) and "next: gait convert" in text
-    assert main(text.split("next: gait ")[1].split()) == 0, "the next command must work as it stands"
-    assert f"wrote {log_path.with_suffix('.csv')}" in capsys.readouterr().out
+    assert re.search(r"gyro +600 x 3 +rad/s", text) and f"next: gait run {log_path}" in text
+    words = [*text.split("next: gait ")[1].split(), "--out", str(log_path.with_name("run"))]
+    assert main(words) == 0, "the next command must work as it stands"
+    assert f"wrote {log_path.with_name('run')}" in capsys.readouterr().out
+
+
+def test_the_list_of_verbs_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 15 and max(map(len, lines)) <= 80
+
+
+def test_a_log_in_degrees_is_followed_by_its_correction(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = open_log(log_path)
+    log.replace(q=np.degrees(log.q), dq=np.degrees(log.dq)).save(log_path)
+    assert main(["info", str(log_path), "--robot", "go1"]) == 0
+    text = capsys.readouterr().out
+    assert f"next: gait run {log_path} --robot go1 --fix" in text and "LOOK joints" in text
+    assert "stale" not in text, "angles in degrees are no fault of an encoder"
+    assert main(["info", str(log_path), "--fix"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "they are in degrees; corrected as by --scale q=deg" in text and "correct it with --scale q=deg" not in text
 
 
 def test_convert_changes_format_rate_order_and_span(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from bags import smooth_walk
 from gait import GaitError, Log
 from gait.errors import install_hint
 from gait.io import Reading, ReadOptions, read
+from gait.robot import Robot
 
 LEGS, LINKS = ("FL", "FR", "RL", "RR"), ("hip", "thigh", "calf")
 ORDER = [f"{leg}_{link}_joint" for leg in LEGS for link in LINKS]
@@ -67,6 +68,27 @@ def test_columns_are_guessed_from_their_names_with_units_and_joints(log: Log, tm
     np.testing.assert_allclose(reading.log.vel_w[20:-20], log.need("vel_w")[20:-20], atol=5e-3)
     assert said(reading, "columns guessed: time_ms for t, imu_gyro_x [deg/s] for gyro.x")
     assert said(reading, "columns left out: note") and said(reading, "joints matched by what their names mean")
+
+
+def test_axes_of_motion_capture_without_another_word_are_positions(log: Log, tmp_path: Path) -> None:
+    columns = {name.replace("gt_p", "mocap_").replace("gt_q", "mocap_q"): one for name, one in theirs(log).items()}
+    assert "mocap_x" in columns and "mocap_qw" in columns
+    close(read(write_csv(tmp_path / "log.csv", columns)).log, log)
+
+
+def test_joints_of_a_humanoid_are_found_by_their_whole_names(log: Log, tmp_path: Path) -> None:
+    g1 = Robot.load("g1")
+    columns = {name: values for name, values in theirs(log).items() if name[:3] in ("tim", "imu")}
+    for i, joint in enumerate(reversed(g1.joint_names)):
+        value = np.full(len(log), 0.01 * i)
+        columns |= {f"{joint}.position": value, f"vel_{joint}": -value, f"{joint}_temperature": value + 40.0}
+    path = write_csv(tmp_path / "log.csv", columns)
+    found = read(path, ReadOptions(robot="g1")).log
+    expected = np.tile(0.01 * np.arange(g1.num_joints)[::-1], (len(log), 1))
+    np.testing.assert_allclose(found.q, expected, atol=1e-9)
+    np.testing.assert_allclose(found.dq, -expected, atol=1e-9)
+    with pytest.raises(GaitError, match="nothing in it looks like q: .* if it is of no go1, give --robot"):
+        read(path)
 
 
 def test_a_map_of_columns_beats_guessing(log: Log, tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from gait import Log
+from gait import Log, quaternions
 from gait.cli import main
 from gait.log.checks import check_log
 from gait.samples import SAMPLE
@@ -55,6 +56,21 @@ def test_what_is_wrong_is_named(log: Log, change: object, check: str, words: str
     found = wrong(log.replace(**change(log)))  # type: ignore[operator]
     assert check in found
     assert re.search(words, found[check]), found
+
+
+@pytest.mark.parametrize(("quat", "check"), [([0.5, -0.5, 0.5, -0.5], "gravity"), ([0.0, 0.0, 0.0, 1.0], "gyro")])
+def test_an_imu_that_is_mounted_turned_is_judged_in_the_axes_of_the_body(
+    log: Log, quat: list[float], check: str
+) -> None:
+    # On its edge, or looking backwards: v_i = R_bi^T v_b.
+    R_bi = quaternions.rotate(np.tile(quat, (3, 1)), np.eye(3)).T
+    turned = log.replace(gyro=log.gyro @ R_bi, accel=log.accel @ R_bi)
+    robot = replace(log.load_robot(), imu_quat_wxyz=np.array(quat))
+    assert [one.name for one in check_log(turned, robot) if not one.ok] == []
+    assert check in wrong(turned)
+    flipped = turned.replace(gyro=-turned.gyro)
+    words = next(one.words for one in check_log(flipped, robot) if one.name == "gyro")
+    assert "turn against the ground truth" in words and "--scale" not in words
 
 
 def test_info_tells_topics_guesses_and_checks(capsys: pytest.CaptureFixture[str]) -> None:

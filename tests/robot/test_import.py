@@ -12,6 +12,7 @@ from robot.published_models import hexapod, mjcf, urdf
 from gait import Estimator, GaitError, Log, Robot, open_log
 from gait.cli import main
 from gait.robot.chain_yaml import robot_text
+from gait.robot.stance_checks import mistakes
 
 
 def write(tmp_path: Path, text: str, name: str = "robot.urdf") -> Path:
@@ -51,6 +52,13 @@ def test_a_flat_foot_has_the_corners_of_its_box(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.sort(corners[:, 0]), [-0.08, -0.08, 0.12, 0.12], atol=1e-12)
     assert np.ptp(corners[:, 1]) == pytest.approx(0.08) and robot.torque_limit[0] == 1e4
     np.testing.assert_allclose(robot.imu_position, [0.1, 0.0, 0.0])
+
+
+def test_a_base_that_looks_backwards_is_reported(tmp_path: Path) -> None:
+    legs = "".join(LEG.format(s=side, y=y, foot="foot") for side, y in (("l", -0.1), ("r", 0.1)))
+    backwards = Robot.load(write(tmp_path, BIPED.format(legs=legs, more="")))
+    assert any("x of pelvis points backwards" in words for words in mistakes(backwards))
+    assert not any("backwards" in words for words in mistakes(Robot.load(write(tmp_path, biped()))))
 
 
 def test_feet_without_the_name_of_one_are_the_lowest_ends(tmp_path: Path) -> None:

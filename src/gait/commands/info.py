@@ -62,13 +62,17 @@ def run(options: InfoOptions) -> Outcome:
         # What is in a file helps to say how to read it.
         return Outcome(describe.streams(seen.streams), title=f"Topics of {options.path}", error=str(error))
     record = found.record
-    suffix = ".csv" if isinstance(record, Log) else ".tum"
-    target = options.path.with_suffix(".npz" if options.path.suffix == suffix else suffix)
     rows, notes = describe.reading(found, findings)
+    wrong = [one for one in findings if not one.ok and one.grave]
     if isinstance(record, Log):
-        notes += [f"LOOK {line}" for line in input_checks(record)]
-    following = shlex.join(["gait", "convert", str(options.path), str(target), *given_words(options)])
-    return Outcome(rows, title=f"{record.KIND} {options.path}", notes=notes, next=following)
+        # The estimator's checks of angles in degrees would name every sensor.
+        notes += [f"LOOK {line}" for line in (input_checks(record) if not any(one.certain for one in wrong) else ())]
+        fix = ["--fix"] if any(one.certain for one in wrong) and not options.fix else []
+        following = ["gait", "run", str(options.path), *given_words(options), *fix]
+    else:
+        target = options.path.with_suffix(".npz" if options.path.suffix == ".tum" else ".tum")
+        following = ["gait", "convert", str(options.path), str(target), *given_words(options)]
+    return Outcome(rows, title=f"{record.KIND} {options.path}", notes=notes, next=shlex.join(following))
 
 
 def input_checks(log: Log) -> list[str]:

@@ -103,7 +103,8 @@ def run(options: RunOptions) -> Outcome:
             if view is not None:
                 view.show_run(log, done.trajectory, done.details, _fifth(progress, "drawing for Rerun", 0.8))
                 view.close()
-    following = f"gait eval {quote(options.log)} --methods all" if log.has_truth else f"gait info {quote(options.log)}"
+    verb, more = ("eval", ["--methods", "all"]) if log.has_truth else ("view", [])
+    following = shlex.join(["gait", verb, str(options.log), *more, *given_words(options)])
     if options.view:
         following = f"rerun {quote(options.view[0])}"
     method = done.trajectory.source

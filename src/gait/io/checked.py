@@ -40,7 +40,7 @@ def read_checked(
             break
         options = corrected
         reading = read(path, options)
-        fixed += [f"fixed: {one.words}" for one in sure]
+        fixed += [f"fixed: {one.corrected_words}" for one in sure]
         findings = _findings(reading, options)
     return replace(reading, notes=(*reading.notes, *fixed)), findings
 

@@ -115,9 +115,11 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
     missing = [name for name in _NEEDED if name not in by_field]
     if missing:
         have = ", ".join(f"{piece.where} for {name}" for name, piece in by_field.items()) or "nothing"
+        part = robot.encoder_names[0] if missing[0] == "q" else "x"
+        other = "" if options.robot or missing[0] != "q" else f", or, if it is of no {robot.name}, give --robot"
         raise GaitError(
             f"{path}: nothing in it looks like {missing[0]}: name it with --columns map.yaml, a file with lines such as"
-            f" `their_name: {missing[0]}{'.x' if missing[0] != 'q' else '.FR_hip_joint'}` (found {have})"
+            f" `their_name: {missing[0]}.{part}`{other} (found {have})"
         )
     for piece in (by_field[name] for name in PER_JOINT if name in by_field):
         names = piece.names or tuple(f"joint_{i}" for i in range(piece.values.shape[1]))
@@ -248,11 +250,12 @@ def _columns(
     names: Sequence[str], given: Mapping[str, Guess | None], options: ReadOptions, notes: Notes
 ) -> dict[str, Guess]:
     """What each column is used for; those that are not used are listed in the notes."""
-    joints = [meaning_of(name) for name in Robot.load(options.robot or "go1").encoder_names]
+    own = Robot.load(options.robot or "go1").encoder_names
+    joints = [meaning_of(name) for name in own]
     found: dict[str, Guess] = {}
     guessed: list[str] = []
     for name in names:
-        guess = given[name] if name in given else _own(name) or guess_column(name, joints, meaning_of(name))
+        guess = given[name] if name in given else _own(name) or guess_column(name, joints, meaning_of(name), own)
         taken = {(one.field, one.part) for one in found.values()}
         if guess is not None and ((guess.field, guess.part) not in taken or guess.field == "t"):
             found[name] = guess

@@ -68,13 +68,14 @@ def guess_field(name: str) -> Guess | None:
     return None if field is None else Guess(field, "", scale)
 
 
-def guess_column(name: str, joints: Sequence[object], meaning: object) -> Guess | None:
+def guess_column(name: str, joints: Sequence[object], meaning: object, names: Sequence[str] = ()) -> Guess | None:
     """What a column of that name may hold, such as `imu_wx`, `FR_hip_vel` or `q_3`.
 
     Args:
         name: of the column.
         joints: what the joints of the robot mean, as `gait.io.joints` has it.
         meaning: the same of this column.
+        names: of the joints of the robot, for those that mean nothing to `gait.io.joints`, as a humanoid's do.
     """
     bare, scale = _unit(name)
     words = words_of(bare)
@@ -84,17 +85,36 @@ def guess_column(name: str, joints: Sequence[object], meaning: object) -> Guess 
     if meaning is not None and meaning in joints:
         wanted = _joint_field(means) if means & {"torque", "rate", "target"} else "q"
         return None if wanted is None else Guess(wanted, bare, scale)
+    if (named := _named_joint(words, names)) is not None:
+        return Guess(*named, scale)
     tail = words[-1]
     if tail in _SHORT:
         return Guess(_SHORT[tail], tail[-1], scale)
     if tail in ("x", "y", "z", "w"):
         field = _field(words[:-1], words[:-1])
+        if field is None and re.fullmatch(rf"gt|ground_truth|{_TRUTH}", "_".join(words[:-1])):
+            # `mocap_x` beside `mocap_qx`: an axis of motion capture without another word is a position.
+            field = "quat_wb_wxyz" if tail == "w" else "pos_w"
         return Guess(field, tail, scale) if field in AXES_OF else None
     index = next((word for word in reversed(words) if word.isdecimal() and len(word) < 6), None)
     if index is not None and "joint" in means:
         field = _joint_field(means)
         return None if field is None else Guess(field, f"joint_{int(index)}", scale)
     return Guess("t", "", scale) if "time" in means and "joint" not in means else None
+
+
+def _named_joint(words: Sequence[str], names: Sequence[str]) -> tuple[str, str] | None:
+    """Field and joint of a column that has the whole name of a joint in it, such as `left_knee_joint_pos`."""
+    for joint in sorted(names, key=lambda name: -len(words_of(name))):
+        own = words_of(joint)
+        for i in range(len(words) - len(own) + 1):
+            if own and list(words[i : i + len(own)]) == own:
+                rest = [*words[:i], *words[i + len(own) :]]
+                means = _meant(rest) & {"angle", "rate", "torque", "target"}
+                # Temperatures and currents have the name of a joint too.
+                field = _joint_field(means) if means else None if rest else "q"
+                return None if field is None else (field, joint)
+    return None
 
 
 def says_truth(name: str) -> bool:

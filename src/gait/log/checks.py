@@ -6,6 +6,7 @@ import contextlib
 
 import numpy as np
 
+from gait import quaternions
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.log.finding import CheckFinding, Problem, verdict
@@ -53,6 +54,8 @@ def _findings(log: Log, robot: Robot | None) -> list[CheckFinding]:
             motion, joints = LegReading.of(log, robot), _joints(log, robot)
         except GaitError as error:
             joints = [CheckFinding("joints", False, str(error))]
+    if robot is not None:
+        log = _in_body_axes(log, robot)
     found = [_rate(whole), _gravity(log), _gyro(log, motion)]
     if motion is not None and found[2].ok and all(one.ok for one in joints):
         # An error of gyro or angles would be blamed on the legs as well.
@@ -62,6 +65,14 @@ def _findings(log: Log, robot: Robot | None) -> list[CheckFinding]:
     if right is not None and robot is not None and not log.has_truth:
         found.append(_start(whole.reorder(robot), robot))
     return [*found, *check_truth(log, right, with_gravity=found[1].ok)] if log.has_truth else found
+
+
+def _in_body_axes(log: Log, robot: Robot) -> Log:
+    """The IMU as the body has it: up is along z there, however the IMU is mounted."""
+    if abs(robot.imu_quat_wxyz[0]) == 1.0:
+        return log
+    turn = np.broadcast_to(robot.imu_quat_wxyz, (len(log), 4))
+    return log.replace(gyro=quaternions.rotate(turn, log.gyro), accel=quaternions.rotate(turn, log.accel))
 
 
 def _thinned(log: Log) -> Log:
@@ -109,14 +120,16 @@ def _gyro(log: Log, motion: LegReading | None) -> CheckFinding:
     # Feet in contact agree on the velocity only with the right angular rate.
     legs = usual > FAST and motion is not None and _smaller(motion, np.pi / 180.0)
     why = f"{times:.0f} times the ground truth" if degrees else "and the feet agree only if that is deg/s"
-    flips = ",".join(f"gyro.{axis}=-1" for axis in turned)
+    # Axes of the body are those of the sensor, which --scale names, where it is not turned.
+    straight = motion is None or abs(motion.robot.imu_quat_wxyz[0]) == 1.0
+    flips = "--scale " + ",".join(f"gyro.{axis}=-1" for axis in turned) if straight else ""
     return verdict(
         "gyro",
         shown,
         Problem(degrees or legs, f"{shown}, {why}: it is in degrees", "--scale gyro=deg/s", True),
         Problem(usual > FAST, f"{shown}: that is degrees a second, most likely", "--scale gyro=deg/s"),
         Problem(usual == 0.0, "it is zero: choose another topic with --imu"),
-        Problem(bool(turned), f"{' and '.join(turned)} turn against the ground truth", f"--scale {flips}"),
+        Problem(bool(turned), f"{' and '.join(turned)} turn against the ground truth", flips),
     )
 
 

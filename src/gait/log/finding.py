@@ -20,6 +20,11 @@ class CheckFinding:
     grave: bool = True
     """Whether numbers come out wrong unless it is corrected."""
 
+    @property
+    def corrected_words(self) -> str:
+        """What was found, once `fix` has been applied: nothing is left to type."""
+        return f"{self.words.removesuffix(_hint(self.fix))}; corrected as by {self.fix}" if self.fix else self.words
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -35,6 +40,9 @@ def verdict(name: str, measured: str, *problems: Problem) -> CheckFinding:
     """The first problem that is there, or else what was measured."""
     for one in problems:
         if one.there:
-            hint = f"; correct it with {one.fix}" if one.fix else ""
-            return CheckFinding(name, False, one.words + hint, one.fix, one.certain)
+            return CheckFinding(name, False, one.words + _hint(one.fix), one.fix, one.certain)
     return CheckFinding(name, True, measured)
+
+
+def _hint(fix: str) -> str:
+    return f"; correct it with {fix}" if fix else ""

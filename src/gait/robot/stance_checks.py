@@ -42,6 +42,12 @@ def _mistakes(robot: Robot) -> Iterator[str]:
         yield f"the IMU is {np.linalg.norm(robot.imu_position):.2f} m from the origin of {robot.base_link}"
     if not robot.kp.any():
         yield "no joint has a gain (kp): torques must be measured, joint targets do not tell them"
+    lateral = dict(zip(robot.leg_names, feet[:, 1], strict=True))
+    if lateral.get("left", 0.0) < lateral.get("right", 0.0):
+        yield (
+            f"the left foot is to the right: x of {robot.base_link} points backwards, so walking forward is a"
+            " negative velocity; another link that is fixed to it may do, --base LINK of gait robot import"
+        )
     centre = robot.base.com[:2]
     if robot.num_legs > 2 and not _inside(centre, feet[:, :2]):
         yield "in stance the body's centre of mass is not above the feet: check `stand` and the leg offsets"
