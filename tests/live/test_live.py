@@ -256,14 +256,14 @@ class Kept:
         self.closed = True
 
 
-def test_packets_of_a_go1_give_the_offline_result(log: Log, tmp_path: Path) -> None:
+def receive_go1(log: Log, path: Path) -> tuple[Kept, Monitor, str, int]:
+    """What comes of the packets of a played Go1: states, counts, the status, and ns of a tick as they were judged."""
     robot = Robot.load("go1")
     source, kept, monitor = Go1Source(robot, 0, "127.0.0.1"), Kept(), Monitor()
-    log.save(tmp_path / "walk.npz")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(b"noise", ("127.0.0.1", source.port))
     estimator = Estimator.load(robot)
-    words = [sys.executable, "-m", "gait.live.play", "go1", str(tmp_path / "walk.npz"), "--port", str(source.port)]
+    words = [sys.executable, "-m", "gait.live.play", "go1", str(path), "--port", str(source.port)]
     sender = subprocess.Popen([*words, "--stamp", "1000"], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + PATIENCE
 
@@ -272,8 +272,18 @@ def test_packets_of_a_go1_give_the_offline_result(log: Log, tmp_path: Path) -> N
 
     run_live(source, estimator, [kept], monitor, StatusLine(False), stop)
     assert sender.wait(PATIENCE) == 0
-    said = source.status()
+    said, unit = source.status(), source._clock.unit
     source.close()
+    return kept, monitor, said, unit
+
+
+def test_packets_of_a_go1_give_the_offline_result(log: Log, tmp_path: Path) -> None:
+    robot = Robot.load("go1")
+    log.save(tmp_path / "walk.npz")
+    for _ in range(3):
+        kept, monitor, said, unit = receive_go1(log, tmp_path / "walk.npz")
+        if unit:  # a machine that holds the first packets up for half a second leaves the unit of a tick open
+            break
     assert set(np.diff(kept.stamps)) == {2_000_000}, "ticks have no jitter"
     assert monitor.samples == len(log) and kept.closed, "the kernel keeps all of it until we read"
     assert "1 packets left out, the last of 5 bytes" in said and str(size_of("LowState")) in said
