@@ -249,7 +249,7 @@ def _sinks(
     publishers = writer(options.odom, ODOMETRY, 10), writer(options.tf, TRANSFORMS, 100)
     sink = OdometrySink(Converter(robot), encoder, *publishers, recorder, robot.encoder_names)
     static, diagnostics = _described(options)
-    # Whoever comes later hears of it as well.
+    # Later listeners get it as well.
     sink.publish_frames(robot, writer(static, TRANSFORMS, 1, keep=True))
     if options.diagnostics != NONE:
         encoding = DiagnosticEncoder(robot.name, estimator.method)

@@ -34,7 +34,7 @@ class UnscentedSettings:
     """What is tuned."""
 
     velocity: float = 0.3
-    """Standard deviation of the velocity of a foot in contact, m/s, in every sample anew."""
+    """Standard deviation of the velocity of a foot in contact, m/s, independent from sample to sample."""
     threshold: float = 20.0
     """NIS of a foot, with three components, above which it is an outlier."""
 
