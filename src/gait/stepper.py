@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
 
 
 class Turn:
-    """The thread whose turn it is with an estimator; others wait. The core sees it as a number, not zero while it is taken."""
+    """One thread at a time uses an estimator. The core sees it as a number, not zero while it is taken."""
 
     def __init__(self) -> None:
         self._lock, self._depth = threading.RLock(), ctypes.c_int32(0)
