@@ -9,6 +9,7 @@ other programs on the machine matter little.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import tempfile
@@ -191,7 +192,8 @@ class Overhead:
     """What Ray takes beyond the pool, as shares of the work."""
 
     worker: float
-    """Median over repetitions and episodes of a worker's processor time for an episode, against the pool's."""
+    """Median over episodes of a worker's processor time for an episode against the pool's, the least of all repetitions
+    either way: what else the machine does can only add to it."""
     low: float
     high: float
     """The least and the largest of the medians of single repetitions."""
@@ -211,7 +213,9 @@ def overhead(pool: list[Run], ray: list[Run], workers: int) -> Overhead:
     ]
     middles = [statistics.median(one) for one in each]
     servers = statistics.median((b.others - a.others) / workers for a, b in zip(pool, ray, strict=True))
-    return Overhead(statistics.median(one for some in each for one in some), min(middles), max(middles), servers)
+    least = [{k: min(run.costs.get(k, math.inf) for run in runs) for k in runs[0].costs} for runs in (pool, ray)]
+    worker = statistics.median(least[1][k] / cost - 1.0 for k, cost in least[0].items() if k in least[1])
+    return Overhead(worker, min(middles), max(middles), servers)
 
 
 def main() -> None:
@@ -264,8 +268,7 @@ def section(found: dict[tuple[str, int], list[Run]], options: argparse.Namespace
     loads = f"{statistics.median(load):.0f} ({min(load):.0f} to {max(load):.0f})"
     words = paragraph(
         f"""{options.repeats} interleaved collections of {options.episodes} episodes of 10 s each way, medians and
-        ranges, on {os.cpu_count()} cores that other programs used as well: the load was {loads}, so wall times are
-        those of a busy machine and range widely. Processor time tells more: what a worker spends on a simulated
+        ranges, on {os.cpu_count()} cores of a shared machine (load {loads}), so wall times range widely. Processor time tells more: what a worker spends on a simulated
         second, the same episode compared with itself, and what all other processes (the command; Ray's servers and
         agents) use meanwhile. {" ".join(said)}"""
     )
