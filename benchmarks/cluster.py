@@ -268,7 +268,8 @@ def section(found: dict[tuple[str, int], list[Run]], options: argparse.Namespace
     loads = f"{statistics.median(load):.0f} ({min(load):.0f} to {max(load):.0f})"
     words = paragraph(
         f"""{options.repeats} interleaved collections of {options.episodes} episodes of 10 s each way, medians and
-        ranges, on {os.cpu_count()} cores of a shared machine (load {loads}), so wall times range widely. Processor time tells more: what a worker spends on a simulated
+        ranges, on {os.cpu_count()} cores of a shared machine (load {loads}), so wall times range
+        widely. Processor time tells more: what a worker spends on a simulated
         second, the same episode compared with itself, and what all other processes (the command; Ray's servers and
         agents) use meanwhile. {" ".join(said)}"""
     )
