@@ -15,7 +15,7 @@ from gait.sim.kernels import Legs, leg_torque  # noqa: E402
 from gait.sim.mpc.controller import Controller, rigid_body  # noqa: E402
 from gait.sim.mpc.footwork import step_phases, swing_point, turned  # noqa: E402
 from gait.sim.mpc.planner import GRAVITY, HORIZON, Cost, ForcePlanner, assemble  # noqa: E402
-from gait.sim.mpc.walk_state import Pattern, Preview, WalkState  # noqa: E402
+from gait.sim.mpc.walk_state import Pattern, Preview, Swing, WalkState  # noqa: E402
 from gait.sim.proportions import Proportions  # noqa: E402
 from gait.sim.settings import (  # noqa: E402
     VARIED,
@@ -154,10 +154,20 @@ def test_joint_targets_carry_the_stance_torque(go1: Robot) -> None:
 
 def test_swing_starts_and_ends_at_rest() -> None:
     start, target = np.array([0.0, 0.1, 0.0]), np.array([0.2, 0.1, 0.02])
-    path = np.array([swing_point(s, start, target, 0.07) for s in np.linspace(0.0, 1.0, 101)])
+    path = np.array([swing_point(s, start, target, Swing(lift=0.07), np.ones(3)) for s in np.linspace(0.0, 1.0, 101)])
     np.testing.assert_allclose(path[[0, -1]], [start, target], atol=1e-12)
     assert np.abs(path[1] - path[0]).max() < 2e-4 and np.abs(path[-1] - path[-2]).max() < 2e-4
     assert 0.07 < path[:, 2].max() < 0.09
+
+
+def test_swing_in_the_frame_of_the_body_ends_with_its_velocity() -> None:
+    """Carried along with the body a foot lands and lifts off at its velocity, and an abrupt one has vertical speed."""
+    start, target, way = np.zeros(3), np.array([0.2, 0.1, 0.0]), np.array([0.1, -0.04, 0.0])
+    path = np.array([swing_point(s, start, target, Swing(1.0, 0.5, 0.07), way) for s in np.linspace(0.0, 1.0, 1001)])
+    np.testing.assert_allclose(path[[0, -1]], [start, target], atol=1e-12)
+    ends = 1000.0 * (path[[1, -1]] - path[[0, -2]])
+    np.testing.assert_allclose(ends[:, :2], [way[:2]] * 2, atol=1e-3)
+    np.testing.assert_allclose(ends[:, 2], [4.0 * 0.5 * 0.07, -4.0 * 0.5 * 0.07], rtol=0.01)
 
 
 def test_turned_is_the_exponential() -> None:

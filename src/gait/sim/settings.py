@@ -59,6 +59,11 @@ class Command:
     """How far ahead of their usual places the feet land, in metres."""
     spread: float = 0.0
     """How far outward of their usual places the feet land, in metres."""
+    carried: float = 0.0
+    """Share of the body's velocity that a swinging foot still has where it lands and lifts off: 0 is at rest above the
+    ground, 1 is at rest below the body."""
+    abrupt: float = 0.0
+    """How steeply feet rise and land: at 0 without vertical speed, at 1 with four step heights in the time of a swing."""
     gait: str = ""
     """Gait to change to; empty keeps the present one."""
 
@@ -83,6 +88,10 @@ class PostureRanges:
     """The usual height is 0.63 of the length of a leg; a Go2 under the policy of docs/realism.md walks at 0.86."""
     shift: tuple[float, float] = (-0.04, 0.03)
     spread: tuple[float, float] = (-0.06, 0.05)
+    carried: tuple[float, float] = (0.0, 1.1)
+    """Controllers plan swings in the world or in the body's frame; who sees only feet that come to rest before they
+    land believes feet that have not landed."""
+    abrupt: tuple[float, float] = (0.0, 0.5)
 
 
 @dataclass(frozen=True)

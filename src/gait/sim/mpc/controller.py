@@ -12,7 +12,7 @@ from gait.sim.gaits import GaitClock, gait_id, gait_of
 from gait.sim.kernels import Legs
 from gait.sim.mpc.footwork import find_feet, joint_targets, observe
 from gait.sim.mpc.planner import HORIZON, Cost, ForcePlanner, look_ahead
-from gait.sim.mpc.walk_state import Pattern, Preview, Tuning, WalkReading, WalkState
+from gait.sim.mpc.walk_state import Pattern, Preview, Swing, Tuning, WalkReading, WalkState
 from gait.sim.proportions import Proportions
 from gait.sim.settings import Command
 
@@ -51,6 +51,7 @@ class Controller:
         # Robots lean on their feet: neutral places are below the hips, shifted under the centre of mass.
         self._under_hips: Array = (robot.offsets[:, 0] + robot.offsets[:, 1])[:, :2]
         self._shift = self._spread = 0.0
+        self._swing = Swing()
         self._place_hips()
         # What the drive lacks in stiffness a fast enough control loop can add; a slow one would oscillate.
         trust = min(1.0, 0.004 / period)
@@ -78,6 +79,7 @@ class Controller:
         self.step_height = command.step_height or self.clock.gait.step_height
         self.frequency = command.step_frequency
         self._shift, self._spread = command.shift, command.spread
+        self._swing = Swing(command.carried, command.abrupt)
         self._place_hips()
 
     def step(self, q: Array, dq: Array, quat: Array, omega_b: Array, vel_w: Array) -> Array:
@@ -112,7 +114,7 @@ class Controller:
             yaw, dt = math.atan2(state.R[1, 0], state.R[0, 0]), clock.period / HORIZON
             self.planner.plan(dt, self.friction, yaw, self._view, state.forces, state.acc)
         self._count += 1
-        joint_targets(self._legs, reading, self.tuning, self.step_height, state, self.q_des)
+        joint_targets(self._legs, reading, self.tuning, self._swing._replace(lift=self.step_height), state, self.q_des)
         return self.q_des
 
     def _begin(self, reading: WalkReading) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.sim import kernels
 from gait.sim.kernels import Legs, about_z, compiled, rotate, transform
-from gait.sim.mpc.walk_state import Pattern, Tuning, WalkReading, WalkState
+from gait.sim.mpc.walk_state import Pattern, Swing, Tuning, WalkReading, WalkState
 
 _EPS = 0.004
 """Seconds between the poses from which velocities and accelerations of the joints are taken."""
@@ -161,13 +161,19 @@ def footholds(stance_time: float, gain: float, yaw: float, vel: Array, s: WalkSt
 
 
 @compiled
-def swing_point(progress: float, start: Array, target: Array, lift: float) -> Array:
-    """Place of a swinging foot (3,): at rest on the ground at both ends, `lift` metres up half way."""
+def swing_point(progress: float, start: Array, target: Array, swing: Swing, way: Array) -> Array:
+    """Place of a swinging foot (3,), `swing.lift` metres up half way.
+
+    At both ends it has a share of the body's velocity, at which it would go the `way` (3,) during the swing.
+    """
     s = min(max(progress, 0.0), 1.0)
     blend = s * s * s * (10.0 - 15.0 * s + 6.0 * s * s)
     bump = 4.0 * s * (1.0 - s)
     out = start + (target - start) * blend
-    out[2] += lift * bump * bump
+    if swing.carried != 0.0:
+        # Zero at both ends with a slope of 1 there, without curvature.
+        out += swing.carried * (s - 10.0 * s**3 + 15.0 * s**4 - 6.0 * s**5) * way
+    out[2] += swing.lift * bump * (bump + swing.abrupt * (1.0 - bump))
     return out
 
 
@@ -178,12 +184,11 @@ def turned(R: Array, omega: Array, time: float) -> Array:
 
 
 @compiled
-def joint_targets(legs: Legs, reading: WalkReading, tuning: Tuning, lift: float, s: WalkState, q_des: Array) -> None:
+def joint_targets(legs: Legs, reading: WalkReading, tuning: Tuning, swing: Swing, s: WalkState, q_des: Array) -> None:
     """Joint targets (L, 3) to hold for the coming control period, written into `q_des`.
 
     A target is wanted motion plus wanted torque: q_des = q_ref + (tau + kd dq_ref) / kp. The reference is taken at the
     middle of the hold, where the body will be by then, so that a slow control rate does not drag the legs behind.
-    `lift` is how high feet are lifted.
     """
     # Base poses at the middle of the hold and shortly before and after, then the present one.
     times = np.array([0.5 * tuning.dt - _EPS, 0.5 * tuning.dt, 0.5 * tuning.dt + _EPS, 0.0])
@@ -206,7 +211,7 @@ def joint_targets(legs: Legs, reading: WalkReading, tuning: Tuning, lift: float,
         for k in range(4):
             if not standing:
                 at = s.progress[leg] + times[k] / s.swing_time[leg]
-                foot_w = swing_point(at, s.start[leg], s.target[leg], lift)
+                foot_w = swing_point(at, s.start[leg], s.target[leg], swing, s.vel_cmd * s.swing_time[leg])
             kernels.leg_ik(legs, leg, rotate(Rs[k].T, foot_w - ps[k]), qs[k])
         wanted = (qs[2] - qs[0]) / (2.0 * _EPS)
         # A standing leg hardly accelerates: it carries its weight and pushes; a swinging one has its dynamics.

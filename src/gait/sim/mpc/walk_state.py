@@ -86,6 +86,15 @@ class Tuning(NamedTuple):
     """Share of its way to a foot that slips which the held place goes in a step."""
 
 
+class Swing(NamedTuple):
+    """How feet swing; `gait.sim.settings.Command` tells what the shares are."""
+
+    carried: float = 0.0
+    abrupt: float = 0.0
+    lift: float = 0.0
+    """How high feet are lifted, m."""
+
+
 class WalkState(NamedTuple):
     """What the controller knows about body, feet and ground; every array is updated in place."""
 
