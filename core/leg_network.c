@@ -192,7 +192,7 @@ static void leg_find(const gait_leg_network *n, const leg_memory *m, int legs, c
         }
 }
 
-/* The last layer: log-std, and the shift of the velocity if there is one. Legs that are not seen have the largest. */
+/* The last layer: log-std, and the shift of the velocity along z if there is one. Legs that are not seen have the largest. */
 static void leg_read_out(const gait_leg_network *n, const leg_memory *m, int legs, const unsigned char *seen,
                          float *out)
 {
@@ -204,7 +204,7 @@ static void leg_read_out(const gait_leg_network *n, const leg_memory *m, int leg
             if (row < 3)
                 m->raw[3 * leg + row] = value;
             else
-                out[6 * leg + row - 3] += value;
+                out[6 * leg + 2] += value;
         }
     vec_sigmoid(m->raw, 3 * legs, 1.0f);
     for (int leg = 0; leg < legs; leg++)

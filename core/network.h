@@ -81,7 +81,7 @@ typedef struct gait_leg_network {
     int32_t heads;  /* 0: legs do not look at each other */
     int32_t head_width; /* padded */
     int32_t mlp;        /* padded */
-    int32_t rows;       /* of the output: 3 for log-std, 3 more if velocities are corrected */
+    int32_t rows;       /* of the output: 3 for log-std, one more if velocities are corrected along z */
     float log_std_min;
     float log_std_span;
     const int32_t *columns;    /* which of a leg's numbers are read [own] */

@@ -175,7 +175,8 @@ class LegsArchitecture(Architecture):
     head_width: int = 16
     """Numbers in a query, key or value of one head; 0 leaves every leg alone."""
     correction: bool = False
-    """Whether the network may shift what a leg measures; otherwise it only says how far to believe it."""
+    """Whether the network may shift what a leg measures along z: feet and ground give way. Otherwise, and along the
+    ground, it only says how far to believe it."""
     position: bool = True
     """Whether it sees where the foot is."""
     log_std_min: float = -5.0
@@ -268,7 +269,7 @@ def _legs(a: LegsArchitecture) -> Shapes:
         for name in ("query", "key", "value"):
             shapes |= _linear(name, a.hidden, a.attention_width)
     shapes |= _linear("mix", a.hidden + a.attention_width, a.mlp)
-    return shapes | _linear("output", a.mlp, 2 * OUTPUTS if a.correction else OUTPUTS)
+    return shapes | _linear("output", a.mlp, OUTPUTS + a.correction)
 
 
 def _linear(name: str, inputs: int, outputs: int) -> Shapes:

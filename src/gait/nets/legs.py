@@ -48,7 +48,7 @@ class LegsNet(VelocityNet):
             self.key = nn.Linear(a.hidden, a.attention_width)
             self.value = nn.Linear(a.hidden, a.attention_width)
         self.mix = nn.Linear(a.hidden + a.attention_width, a.mlp)
-        self.output = nn.Linear(a.mlp, 2 * OUTPUTS if a.correction else OUTPUTS)
+        self.output = nn.Linear(a.mlp, OUTPUTS + a.correction)
 
     def legs(
         self, inputs: Tensor, state: RecurrentState | None = None, steps: slice = ALL, used: Tensor | None = None
@@ -80,7 +80,7 @@ class LegsNet(VelocityNet):
             x = torch.cat([x, (attention @ value).transpose(2, 3).flatten(3)], -1)
         y = self.output(torch.relu(self.mix(x)))
         measured = own[:, :, 0, :, VELOCITY : VELOCITY + 3]
-        velocity = measured + REACH * y[..., OUTPUTS:] if a.correction else measured
+        velocity = measured + REACH * nn.functional.pad(y[..., OUTPUTS:], (2, 0)) if a.correction else measured
         foot_accel = own[:, :, 0, :, FOOT_ACCEL : FOOT_ACCEL + 3]
         return LegOutputs(velocity, self.bounded(y[..., :OUTPUTS]), foot_accel, attention)
 

@@ -151,7 +151,7 @@ class LegParts(NamedTuple):
     mix: Array
     """(mlp, 1 + H + attention_width)."""
     output: Array
-    """Log-std before its bounds, then the shift of the velocity, if the network has one (3 or 6, 1 + mlp)."""
+    """Log-std before its bounds, then the shift of the velocity along z, if the network has one (3 or 4, 1 + mlp)."""
 
 
 def leg_parts(model: Model) -> LegParts:

@@ -152,10 +152,10 @@ class TorchLegs(nn.Module):
             query, key, value = looks.permute(2, 0, 3, 1, 4)  # (n, heads, L, width) each
             shares = torch.softmax(query @ key.mT, -1)
             x = torch.cat([x, (shares @ value).transpose(1, 2).flatten(2)], 2)
-        y = affine_of(self.w_output, torch.relu(affine_of(self.w_mix, x)))  # (n, L, 3 or 6)
+        y = affine_of(self.w_output, torch.relu(affine_of(self.w_mix, x)))  # (n, L, 3 or 4)
         velocity = legs[..., VELOCITY : VELOCITY + 3]
         if y.shape[2] > 3:
-            velocity = velocity + y[..., 3:]
+            velocity = velocity + nn.functional.pad(y[..., 3:], (2, 0))
         return velocity, bounded(y[..., :3], *self._log_std)
 
     def _window(self, shared: Tensor, legs: Tensor, begins: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:

@@ -119,10 +119,10 @@ class NumpyLegs:
             shares = softmax(np.where(leg_ok, query @ key.swapaxes(1, 2), HIDDEN))  # (heads, L, L)
             x = np.hstack([x, (shares @ value).swapaxes(0, 1).reshape(len(x), -1)])
             self.attention = shares.mean(0) * leg_ok[:, None]
-        y = layer(p.output, relu(layer(p.mix, x)))  # (L, 3 or 6)
+        y = layer(p.output, relu(layer(p.mix, x)))  # (L, 3 or 4)
         velocity, log_std = own[:, VELOCITY].copy(), bounded(y[:, :3], *self._log_std)
         if y.shape[1] > 3:
-            velocity[leg_ok] += y[leg_ok, 3:]
+            velocity[leg_ok, 2] += y[leg_ok, 3]
         return velocity, np.where(leg_ok[:, None], log_std, self._log_std[1])
 
     def _window(self, shared: Array, own: Array, known: BoolArray) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ class TrainConfig:
     """Whether the network reads the tracking error q_des - q; without it, it runs on logs that have no q_des. For
     gait-legs: whether it reads the ground's forces, which take joint torques or targets."""
     correction: bool = False
-    """gait-legs: whether it may correct the measurement of a leg; otherwise it predicts the covariance only."""
+    """gait-legs: whether it may correct the measurement of a leg along z; otherwise it predicts the covariance only."""
     position: bool = True
     """gait-legs: whether it sees where a foot is."""
     stride: int = 2
