@@ -63,7 +63,7 @@ class Command:
     """Share of the body's velocity that a swinging foot still has where it lands and lifts off: 0 is at rest above the
     ground, 1 is at rest below the body."""
     abrupt: float = 0.0
-    """How steeply feet rise and land: at 0 without vertical speed, at 1 with four step heights in the time of a swing."""
+    """How steeply feet rise and land: 0 is without vertical speed, 1 with four step heights in a swing."""
     gait: str = ""
     """Gait to change to; empty keeps the present one."""
 
