@@ -65,7 +65,7 @@ def test_feet_without_the_name_of_one_are_the_lowest_ends(tmp_path: Path) -> Non
     arm = """<link name="hand"/><joint name="shoulder" type="revolute"><parent link="pelvis"/><child link="hand"/>
     <origin xyz="0 0 0.4"/><axis xyz="0 1 0"/><limit lower="-1" upper="1"/></joint>"""
     robot = Robot.load(write(tmp_path, biped("paddle", arm)))
-    assert robot.leg_names == ("left_paddle", "right_paddle") and "shoulder" not in robot.joint_names
+    assert robot.leg_names == ("left", "right") and "shoulder" not in robot.joint_names
 
 
 def test_what_cannot_be_told_is_asked_for(tmp_path: Path) -> None:
