@@ -82,7 +82,8 @@ def _above(tree: ModelTree, base: int, group: int, other: int) -> bool:
 
 def _lowest_ends(tree: ModelTree, base: int) -> list[int]:
     """Rigid groups at the end of limbs that reach as low as the lowest one, in stance."""
-    poses = tree.poses(base, stance_of(tree))
+    # In the root, whose z axis is up more often than that of a link with an IMU.
+    poses = tree.poses(0, stance_of(tree))
     lowest: dict[int, float] = {}
     top = -np.inf
     for i, body in enumerate(tree.bodies):

@@ -69,7 +69,8 @@ def _corners(points: Array, turn: Array) -> Array | None:
         return None
     distinct = flat[np.unique(np.round(flat[:, :2], 3), axis=0, return_index=True)[1]]
     if len(distinct) > MOST_CORNERS:
-        z = float(flat[:, 2].mean())
+        # The plane of the sole, which need not be level in stance.
+        plane = np.linalg.lstsq(np.column_stack([flat[:, :2], np.ones(len(flat))]), flat[:, 2], rcond=None)[0]
         if min(long, wide) < 0.3 * FLAT:  # an edge
             middle = 0.5 * (low + high)
             ends = (
@@ -77,9 +78,9 @@ def _corners(points: Array, turn: Array) -> Array | None:
                 if long > wide
                 else ([middle[0], low[1]], [middle[0], high[1]])
             )
-            distinct = np.array([[*end, z] for end in ends])
+            distinct = np.array([[*end, plane @ [*end, 1.0]] for end in ends])
         else:
-            distinct = np.array([[x, y, z] for x in (high[0], low[0]) for y in (high[1], low[1])])
+            distinct = np.array([[x, y, plane @ [x, y, 1.0]] for x in (high[0], low[0]) for y in (high[1], low[1])])
     return np.asarray(distinct @ turn)
 
 
