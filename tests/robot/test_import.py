@@ -57,7 +57,11 @@ def test_a_flat_foot_has_the_corners_of_its_box(tmp_path: Path) -> None:
 def test_a_base_that_looks_backwards_is_reported(tmp_path: Path) -> None:
     legs = "".join(LEG.format(s=side, y=y, foot="foot") for side, y in (("l", -0.1), ("r", 0.1)))
     backwards = Robot.load(write(tmp_path, BIPED.format(legs=legs, more="")))
-    assert any("x of pelvis points backwards" in words for words in mistakes(backwards))
+    assert any("x of pelvis points backwards" in words and "--rpy 0,0,180" in words for words in mistakes(backwards))
+    turned = Robot.load(tmp_path / "robot.urdf", rpy="0,0,180")
+    assert not any("backwards" in words for words in mistakes(turned)) and turned.base_link == "pelvis_turned"
+    np.testing.assert_allclose(turned.feet(turned.q_stand)[0], [-0.02, 0.1, -0.94], atol=1e-12)
+    np.testing.assert_allclose(turned.imu_position, [-0.1, 0.0, 0.0], atol=1e-12)
     assert not any("backwards" in words for words in mistakes(Robot.load(write(tmp_path, biped()))))
 
 

@@ -177,7 +177,15 @@ def test_a_base_whose_z_is_not_up_is_named(tmp_path: Path) -> None:
         '<body name="robot/torso" pos="0 0 0.1">', '<body name="robot/torso" pos="0 0 0.1" euler="0 90 0">'
     )
     robot, _ = imported(write(tmp_path, lying))
-    assert any("z of robot/torso is not up: its legs point to" in line for line in mistakes(robot))
+    (said,) = [line for line in mistakes(robot) if "z of robot/torso is not up: its legs point to" in line]
+    upright = robot_of(read_model(tmp_path / "model.xml"), rpy=said.split("--rpy ")[1])
+    assert upright.base_link == "robot/torso_turned" and mistakes(upright) == []
+    plain, _ = imported(write(tmp_path, biped(), "plain.xml"))
+    np.testing.assert_allclose(upright.feet(upright.q_stand), plain.feet(plain.q_stand), atol=1e-9)
+    np.testing.assert_allclose(upright.imu_position, [0.2, 0.0, -0.02], atol=1e-9)  # it is turned with the torso
+    assert upright.mass == pytest.approx(plain.mass)
+    with pytest.raises(GaitError, match="--rpy must be three angles such as 0,0,180"):
+        robot_of(read_model(tmp_path / "plain.xml"), rpy="180")
 
 
 def test_toes_on_a_joint_of_their_own_are_no_feet(tmp_path: Path) -> None:

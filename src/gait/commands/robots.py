@@ -41,6 +41,9 @@ class RobotOptions(Common):
     """Link to estimate; the one that carries the IMU by default."""
     imu: str = ""
     """Link or site of the IMU; found by default."""
+    rpy: str = ""
+    """Roll, pitch and yaw, degrees, of the axes to estimate in those of the base: 0,0,180 where its x axis points
+    backwards."""
     sole: str = ""
     """Of flat feet whose shape is a mesh: how far soles reach to the back, front, right and left of the feet, m, in
     base axes at zero, such as -0.05,0.1,-0.04,0.04."""
@@ -55,7 +58,7 @@ def run(options: RobotOptions) -> Outcome:
     path, notes = Path(options.robot), list[str]()
     if path.suffix.lower() in MODELS:
         tree = read_model(path)
-        robot = robot_of(tree, feet=options.feet, base=options.base, imu=options.imu)
+        robot = robot_of(tree, feet=options.feet, base=options.base, imu=options.imu, rpy=options.rpy)
         robot = with_soles(robot, options.sole) if options.sole else robot
         notes = list(dict.fromkeys(tree.notes))
     elif options.what == "import":

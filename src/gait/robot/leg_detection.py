@@ -16,7 +16,7 @@ from gait.robot.description import JOINTS, usual_shapes
 from gait.robot.foot_detection import found_feet, given_feet, leg_names
 from gait.robot.frame_choice import base_body, imu_frame
 from gait.robot.joint_values import joint_of, stance_of, values_of
-from gait.robot.model_tree import Frame, ModelJoint, ModelTree, moved_link
+from gait.robot.model_tree import Frame, ModelJoint, ModelTree, moved_link, rotation_rpy, turn_body
 from gait.robot.robot import Robot
 from gait.robot.serial_chain import MOST_JOINTS, Chain, Foot, Link, combined
 from gait.robot.soles import sole_of
@@ -25,9 +25,9 @@ _NO_NAME = {"description", "scene", "mjx", "feetonly", "flat", "rough", "terrain
 """Words of a model's name that do not name the robot."""
 
 
-def import_model(path: Path, feet: str = "", base: str = "", imu: str = "") -> Robot:
+def import_model(path: Path, feet: str = "", base: str = "", imu: str = "", rpy: str = "") -> Robot:
     """The robot of a URDF or MJCF file; what could not be told is asked for in the error."""
-    return robot_of(read_model(path), feet=feet, base=base, imu=imu)
+    return robot_of(read_model(path), feet=feet, base=base, imu=imu, rpy=rpy)
 
 
 def with_soles(robot: Robot, sole: str) -> Robot:
@@ -70,8 +70,8 @@ def read_model(path: Path) -> ModelTree:
     return read_urdf(path)
 
 
-def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "") -> Robot:
-    """The robot of a model."""
+def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "", rpy: str = "") -> Robot:
+    """The robot of a model, whose base may be turned by `rpy`."""
     inertial = imu_frame(tree, imu, base)
     root = base_body(tree, base, inertial)
     if inertial is not None and tree.group[inertial.body] != tree.group[root]:
@@ -80,6 +80,8 @@ def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "") -> 
             f" {tree.bodies[root].name}: estimate the link that carries it with --base"
             f" {tree.bodies[inertial.body].name}"
         )
+    if rpy:
+        turn_body(tree, root, _turn(rpy))
     if inertial is None:
         tree.notes.append(f"no IMU is named in it: it is taken to be at the origin of {tree.bodies[root].name}")
         inertial = Frame("", root, np.eye(3), np.zeros(3))
@@ -107,7 +109,7 @@ def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "") -> 
         )
     return Robot(
         name=_file_name(tree),
-        base_link=tree.bodies[root].name,
+        base_link=f"{tree.bodies[root].name}_turned" if rpy else tree.bodies[root].name,
         legs=tuple(chains),
         base=masses[0][0],
         **{field: np.array(values[key]) for key, field in JOINTS.items() if key != "armature"},  # type: ignore[arg-type]
@@ -116,6 +118,19 @@ def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "") -> 
         shapes=usual_shapes(chains),
         source=f"imported from {Path(tree.source).name}",
     )
+
+
+def _turn(rpy: str) -> Array:
+    """The rotation that the user gave in degrees."""
+    try:
+        angles = [float(number) for number in rpy.split(",")]
+    except ValueError:
+        angles = []
+    if len(angles) != 3 or not np.isfinite(angles).all():
+        raise GaitError(f"--rpy must be three angles such as 0,0,180 (degrees), got '{rpy}'")
+    turn = rotation_rpy(np.radians(angles).tolist())
+    nearest = np.round(turn)
+    return nearest if np.allclose(turn, nearest, atol=1e-12) else turn
 
 
 def _note_loops(tree: ModelTree, legs: list[_Leg]) -> None:

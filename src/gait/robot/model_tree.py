@@ -169,6 +169,21 @@ def moved_link(link: Link, R: Array, p: Array) -> Link:
     return Link(link.mass, p + R @ link.com, R @ link.inertia @ R.T)
 
 
+def turn_body(tree: ModelTree, i: int, R: Array) -> None:
+    """Give a body other axes, those of `R` in its old ones; nothing else moves, its name stays with the old frame."""
+    body = tree.bodies[i]
+    body.R, body.link = body.R @ R, moved_link(body.link, R.T, np.zeros(3))
+    for joint in body.joints:
+        joint.axis, joint.anchor = R.T @ joint.axis, R.T @ joint.anchor
+    for shape in body.shapes:
+        shape.points = shape.points @ R
+    for child in (tree.bodies[k] for k in tree.children[i]):
+        child.R, child.p = R.T @ child.R, R.T @ child.p
+    for frame in tree.frames:
+        if frame.body == i:
+            frame.R, frame.p = R.T @ frame.R, R.T @ frame.p
+
+
 def sphere(centre: Array, radius: float, **named: object) -> ContactShape:
     """A sphere."""
     return ContactShape(np.asarray(centre, dtype=np.float64).reshape(1, 3), radius, **named)  # type: ignore[arg-type]

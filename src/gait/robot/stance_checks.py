@@ -23,7 +23,7 @@ def _mistakes(robot: Robot) -> Iterator[str]:
         axis = int(np.argmax(np.abs(down)))
         yield (
             f"z of {robot.base_link} is not up: its legs point to {'+' if down[axis] > 0.0 else '-'}{'xyz'[axis]};"
-            " estimate a link whose z axis is up, --base LINK of gait robot import"
+            " gait takes z to be up: import it with a turned base, --rpy " + _upright(down)
         )
     for leg, hip, foot in zip(robot.legs, robot.hips_b, feet, strict=True):
         if not sideways and foot[2] > hip[2] - 0.2 * leg.length:
@@ -57,6 +57,13 @@ def _mistakes(robot: Robot) -> Iterator[str]:
         yield "in stance the body's centre of mass is not above the feet: check `stand` and the leg offsets"
 
 
+def _upright(down: np.ndarray) -> str:
+    """Roll, pitch and yaw, degrees, of axes whose z points against `down`, one of x and y; the user checks yaw."""
+    axis = int(np.argmax(np.abs(down)))
+    sign = -np.sign(down[axis])
+    return f"0,{90 * sign:.0f},0" if axis == 0 else f"{-90 * sign:.0f},0,0"
+
+
 def _heading(robot: Robot, feet: np.ndarray) -> Iterator[str]:
     """Whether x is forward, as the names of the legs have it."""
     left = [name.lower() in ("left", "fl", "lf", "rl", "bl", "hl", "lh", "lr", "lb") for name in robot.leg_names]
@@ -65,8 +72,7 @@ def _heading(robot: Robot, feet: np.ndarray) -> Iterator[str]:
         return
     yield (
         f"the left {'foot is' if robot.num_legs == 2 else 'feet are'} to the right: x of {robot.base_link} points"
-        " backwards, so walking forward is a negative velocity; another link that is fixed to it may do, --base LINK of"
-        " gait robot import"
+        " backwards, where gait-legs expects it forward: import it with a turned base, --rpy 0,0,180"
     )
 
 
