@@ -25,6 +25,7 @@ from gait.errors import GaitError
 from gait.io import open_log
 from gait.metrics.consistency import nees
 from gait.metrics.trajectory_error import relative_error, velocity_rmse
+from gait.quaternions import multiply
 from gait.robot import Foot
 from gait.robot.leg_detection import with_soles
 from gait.sim.collect import collect
@@ -39,8 +40,8 @@ WALKS: dict[str, dict[str, Any]] = {
 METHODS = ("gait-legs", "iekf", "iekf-sr", "iekf, points")
 START, WINDOW = 1.0, 2.0
 """Seconds that are not judged, and of a window."""
-ICUB_SOLE = "-0.1,0.05,-0.04,0.04"
-"""Of the iCub's root_link, whose x axis points backwards: heel 5 cm behind the ankle, toe 10 cm before it."""
+ICUB_SOLE = "-0.05,0.1,-0.04,0.04"
+"""Heel 5 cm behind the ankle, toe 10 cm before it."""
 
 
 class Figures(NamedTuple):
@@ -124,12 +125,16 @@ def icub() -> tuple[Log, Robot]:
     folder = real_folder()
     with np.load(folder / "icub_walking.npz") as file:
         found = {name: file[name] for name in file.files}
-    robot = Robot.load(folder / "icub.urdf", base="root_link", imu="root_link_imu_frame", feet="l_sole,r_sole")
+    robot = Robot.load(
+        folder / "icub.urdf", base="root_link", imu="root_link_imu_frame", feet="l_sole,r_sole", rpy="0,0,180"
+    )
     robot = with_soles(robot, ICUB_SOLE)
+    # Its x axis points backwards, and that of the base that is estimated forward.
+    turned = multiply(found["quat_wb_wxyz"], np.array([0.0, 0.0, 0.0, 1.0]))
     joints = [list(found["joint_names"]).index(name) for name in robot.joint_names]
     log = Log(
         t=found["t"], gyro=found["gyro"], accel=found["accel"], q=found["q"][:, joints], dq=found["dq"][:, joints],
-        foot_force=found["foot_force_z"], pos_w=found["pos_w"], quat_wb_wxyz=found["quat_wb_wxyz"],
+        foot_force=found["foot_force_z"], pos_w=found["pos_w"], quat_wb_wxyz=turned,
         vel_w=np.gradient(found["pos_w"], found["t"], axis=0), robot=robot,
     )  # fmt: skip
     return log, robot

@@ -2,6 +2,7 @@
 
 python benchmarks/live.py                # add --json for machines
 python benchmarks/live.py --write        # into docs/live.md
+python benchmarks/live.py --robots g1 --rates 1000 --log g1_walk.npz    # a walk of another robot than the sample's
 
 Latency runs from a message being sent (DDS), or received by the kernel (UDP), to its odometry being on its way.
 """
@@ -31,6 +32,7 @@ CASES = {
     "ros": ("ROS 2 topics: IMU, joints, targets", ["ros", "--targets", "/joint_targets"]),
     "go2": ("Go2: state and command", ["go2", "--robot", "go1"]),
     "go1": ("Go1: UDP packets", ["go1", "--port", "8191"]),
+    "g1": ("G1: state and command", ["g1"]),
 }
 """By the robot that is played: what it is, and how gait listens to it."""
 NETWORK = ["--domain", "87", "--interface", "lo"]
@@ -82,14 +84,15 @@ def section(rows: list[Row], seconds: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rates", nargs="+", type=float, default=[500.0, 1000.0])
-    parser.add_argument("--robots", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--robots", nargs="+", choices=list(CASES), default=["ros", "go2", "go1"])
+    parser.add_argument("--log", type=Path, default=SAMPLE, help="what is played; of a G1 for g1")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--write", action="store_true", help="put the table into docs/live.md")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rows = [Row("load_average", os.getloadavg()[0], "-")]
     with tempfile.TemporaryDirectory() as folder:
-        log = Log.load(SAMPLE)
+        log = Log.load(args.log)
         path = Path(folder) / "walk.npz"
         log.slice(t1=float(log.t[0]) + args.seconds).save(path)
         for robot in args.robots:

@@ -195,7 +195,7 @@ def test_a_go2_is_read_with_the_command_before_each_state(log: Log) -> None:
 
     node, rows = Node(DOMAIN, "lo"), list(log.rows())[:50]
     source = UnitreeSource(node, Robot.load("go1"))
-    robot = play.Go2Robot(node)
+    robot = play.UnitreeRobot(node)
     until(robot.heard, "the reader to be found")
     arrivals: list[Arrival] = []
 

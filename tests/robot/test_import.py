@@ -57,7 +57,11 @@ def test_a_flat_foot_has_the_corners_of_its_box(tmp_path: Path) -> None:
 def test_a_base_that_looks_backwards_is_reported(tmp_path: Path) -> None:
     legs = "".join(LEG.format(s=side, y=y, foot="foot") for side, y in (("l", -0.1), ("r", 0.1)))
     backwards = Robot.load(write(tmp_path, BIPED.format(legs=legs, more="")))
-    assert any("x of pelvis points backwards" in words for words in mistakes(backwards))
+    assert any("x of pelvis points backwards" in words and "--rpy 0,0,180" in words for words in mistakes(backwards))
+    turned = Robot.load(tmp_path / "robot.urdf", rpy="0,0,180")
+    assert not any("backwards" in words for words in mistakes(turned)) and turned.base_link == "pelvis_turned"
+    np.testing.assert_allclose(turned.feet(turned.q_stand)[0], [-0.02, 0.1, -0.94], atol=1e-12)
+    np.testing.assert_allclose(turned.imu_position, [-0.1, 0.0, 0.0], atol=1e-12)
     assert not any("backwards" in words for words in mistakes(Robot.load(write(tmp_path, biped()))))
 
 
@@ -65,7 +69,7 @@ def test_feet_without_the_name_of_one_are_the_lowest_ends(tmp_path: Path) -> Non
     arm = """<link name="hand"/><joint name="shoulder" type="revolute"><parent link="pelvis"/><child link="hand"/>
     <origin xyz="0 0 0.4"/><axis xyz="0 1 0"/><limit lower="-1" upper="1"/></joint>"""
     robot = Robot.load(write(tmp_path, biped("paddle", arm)))
-    assert robot.leg_names == ("left_paddle", "right_paddle") and "shoulder" not in robot.joint_names
+    assert robot.leg_names == ("left", "right") and "shoulder" not in robot.joint_names
 
 
 def test_what_cannot_be_told_is_asked_for(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tyro.conf import Positional
 
 from gait.commands import Common, Outcome, quote, starting, wrapped
 from gait.errors import GaitError
+from gait.live import PACKAGES
 from gait.methods import DEFAULT
 from gait.read_options import NONE, ReadOptions, asked
 from gait.rows import Row
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from gait.live.session import OdometrySink, Sink
     from gait.live.sources import SampleSource
 
-PACKAGES = {"go2": "unitree_go", "g1": "unitree_hg"}
-"""Messages of Unitree's robots over DDS."""
 LIVE = ("ros", "go2", "go1", "g1")
 OF_A_LOG = ("truth", "columns", "scale", "time", "align_clock", "fix")
 """Options that a running robot does not have."""

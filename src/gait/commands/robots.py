@@ -41,6 +41,9 @@ class RobotOptions(Common):
     """Link to estimate; the one that carries the IMU by default."""
     imu: str = ""
     """Link or site of the IMU; found by default."""
+    rpy: str = ""
+    """Roll, pitch and yaw, degrees, of the axes to estimate in those of the base: 0,0,180 where its x axis points
+    backwards."""
     sole: str = ""
     """Of flat feet whose shape is a mesh: how far soles reach to the back, front, right and left of the feet, m, in
     base axes at zero, such as -0.05,0.1,-0.04,0.04."""
@@ -55,7 +58,7 @@ def run(options: RobotOptions) -> Outcome:
     path, notes = Path(options.robot), list[str]()
     if path.suffix.lower() in MODELS:
         tree = read_model(path)
-        robot = robot_of(tree, feet=options.feet, base=options.base, imu=options.imu)
+        robot = robot_of(tree, feet=options.feet, base=options.base, imu=options.imu, rpy=options.rpy)
         robot = with_soles(robot, options.sole) if options.sole else robot
         notes = list(dict.fromkeys(tree.notes))
     elif options.what == "import":
@@ -115,23 +118,29 @@ def _described(robot: Robot) -> tuple[list[Row], str]:
     rows += [Row("joints", robot.num_joints, "-")]
     rows += [Row(f"imu_{axis}", float(x), "m") for axis, x in zip("xyz", robot.imu_position, strict=True)]
     lines = []
-    for leg, foot in zip(robot.legs, robot.feet(robot.q_stand), strict=True):
+    for leg, foot in zip(robot.chains, robot.feet(robot.q_stand), strict=True):
         sole = leg.foot.corners
+        sides = np.sort(np.linalg.norm(sole[1:] - sole[:1], axis=1))  # of a rectangle, the longest is its diagonal
         kind = (
-            f"flat {100 * np.ptp(sole[:, 0]):.0f} x {100 * np.ptp(sole[:, 1]):.0f} cm"
+            f"flat {100 * sides[-2:][0]:.0f} x {100 * sides[0] if len(sides) > 1 else 0.0:.0f} cm"
             if len(sole)
             else f"sphere {1000 * leg.foot.radius:.0f} mm"
             if leg.foot.radius
             else "point"
         )
         place = ", ".join(f"{x:.2f}" for x in foot)
-        lines.append([leg.name, str(leg.num_joints), f"{leg.length:.3f}", f"{leg.mass.sum():.2f}", kind, place])
+        mass = float(leg.mass[leg.shared :].sum())
+        lines.append([leg.name, str(leg.num_joints), f"{leg.length:.3f}", f"{mass:.2f}", kind, place])
         rows += [Row(f"{leg.name}_joints", " ".join(leg.joint_names), "-"), Row(f"{leg.name}_length", leg.length, "m")]
-        rows += [Row(f"{leg.name}_foot", kind, "-"), Row(f"{leg.name}_mass", float(leg.mass.sum()), "kg")]
+        rows += [Row(f"{leg.name}_foot", kind, "-"), Row(f"{leg.name}_mass", mass, "kg")]
     heads = ["leg", "joints", "length, m", "mass, kg", "foot", "foot in stance, m"]
     widths = [max(len(line[k]) for line in [heads, *lines]) for k in range(len(heads))]
     text = "\n".join(
         "  ".join(f"{word:{width}}" for word, width in zip(line, widths, strict=True)) for line in [heads, *lines]
     )
+    shared = robot.chains[0].shared
+    if shared:
+        waist = sum(float(chain.mass[:shared].sum()) for chain in robot.chains)
+        text += f"\nwaist: the first {shared} of each leg's joints, {waist:.2f} kg"
     chains = "\n".join(f"{leg.name}: {' '.join(leg.joint_names)}" for leg in robot.legs)
     return rows, f"{text}\n\n{chains}"

@@ -10,6 +10,7 @@ from gait.io.csv import Csv
 from gait.io.csv import read_csv as read_csv
 from gait.io.format import Format, Notes
 from gait.io.format import Reading as Reading
+from gait.io.grandtour import GrandTour
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
 from gait.io.ros.bag import Bag
@@ -18,7 +19,7 @@ from gait.io.tum import Tum
 from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions as ReadOptions
 
-FORMATS: tuple[Format, ...] = (Npz(), Bag(), Hdf5(), Csv(), Tum())
+FORMATS: tuple[Format, ...] = (Npz(), GrandTour(), Bag(), Hdf5(), Csv(), Tum())
 """Every format, in the order in which a file is offered to them."""
 
 _HEAD = 65536
@@ -28,7 +29,8 @@ def open_log(path: str | Path, options: ReadOptions | None = None) -> Log:
     """Read a Log from a file of any known format.
 
     Args:
-        path: a native `.npz`, a bag (ROS 1, ROS 2, MCAP), a CSV or an HDF5 file; see `docs/logs.md`.
+        path: a native `.npz`, a bag (ROS 1, ROS 2, MCAP), a CSV or an HDF5 file, or a mission of GrandTour;
+            see `docs/logs.md`.
         options: what to say where guessing is not enough; see `gait info` for what was guessed.
 
     Raises:
@@ -61,11 +63,15 @@ def read(path: str | Path, options: ReadOptions | None = None, notes: Notes | No
     path, options, notes = Path(path), options or ReadOptions(), notes or Notes()
     head = b"" if path.is_dir() else _head(path)
     for candidate in FORMATS:
-        if candidate.matches(head) or (path.is_dir() and isinstance(candidate, Bag)):
+        if _holds(candidate, path) if path.is_dir() else candidate.matches(head):
             record = candidate.read(path, options, notes)
             return Reading(record, str(path), tuple(notes.lines), tuple(notes.streams))
     known = ", ".join(candidate.name for candidate in FORMATS)
     raise GaitError(f"{path} is in no format that gait knows ({known}): see docs/log.md for how to convert it")
+
+
+def _holds(candidate: Format, folder: Path) -> bool:
+    return candidate.holds(folder) if isinstance(candidate, GrandTour) else isinstance(candidate, Bag)
 
 
 def save(record: Record, path: str | Path, compress: bool = False) -> None:

@@ -29,8 +29,17 @@ class Budget:
         """Allow what the size of the file allows."""
         self.path = path
         with os_errors(f"cannot read {path}"):
-            self.limit = max(LEAST, RATIO * path.stat().st_size)
-        self.left = self.limit
+            self._allow(path.stat().st_size)
+
+    @classmethod
+    def of(cls, path: Path, size: int) -> Budget:
+        """Allow what the size of all files in a folder allows."""
+        made = cls(path)
+        made._allow(size)
+        return made
+
+    def _allow(self, size: int) -> None:
+        self.limit = self.left = max(LEAST, RATIO * size)
 
     def take(self, size: int) -> None:
         """Spend some; raise if there is not so much left."""

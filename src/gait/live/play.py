@@ -19,6 +19,7 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.io.ros.messages import FIELDS, TOPICS, encode_sample, writer
+from gait.live import PACKAGES
 from gait.live.dds import Node, Writer
 from gait.live.go1 import PORT, SDK
 from gait.log import Log, Sample
@@ -83,19 +84,20 @@ class RosRobot(FakeRobot):
             self._topics[role].write(message)
 
 
-class Go2Robot(FakeRobot):
-    """Topics of a Go2, with ticks of milliseconds; their stamps are the times at which they are sent."""
+class UnitreeRobot(FakeRobot):
+    """Topics of a Go2 or G1, with ticks of milliseconds; their stamps are the times at which they are sent."""
 
-    def __init__(self, node: Node) -> None:
-        self._command = node.writer("rt/lowcmd", "unitree_go/msg/LowCmd", 50)
-        self._state = node.writer("rt/lowstate", "unitree_go/msg/LowState", 50)
+    def __init__(self, node: Node, package: str = "unitree_go") -> None:
+        self._package = package
+        self._command = node.writer("rt/lowcmd", f"{package}/msg/LowCmd", 50)
+        self._state = node.writer("rt/lowstate", f"{package}/msg/LowState", 50)
         self.writers = [self._state]
 
     def send(self, row: Sample, ns: int) -> None:
         """Targets, then what the sensors measure."""
         if row.q_des is not None:
-            self._command.write(encode_command("unitree_go", row.q_des))
-        self._state.write(encode_state("unitree_go", row, ns // 1_000_000))
+            self._command.write(encode_command(self._package, row.q_des))
+        self._state.write(encode_state(self._package, row, ns // 1_000_000))
 
 
 class Go1Robot(FakeRobot):
@@ -141,7 +143,7 @@ def play(log: Log, robot: FakeRobot, start_ns: int | None = None) -> int:
 def main() -> None:
     """Play from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("robot", choices=("ros", "go2", "go1"), help="whose messages to send")
+    parser.add_argument("robot", choices=("ros", "go2", "go1", "g1"), help="whose messages to send")
     parser.add_argument("log", type=Path, nargs="?", default=SAMPLE, help="the sample by default")
     parser.add_argument("--domain", type=int, help="DDS domain; ROS_DOMAIN_ID by default")
     parser.add_argument("--interface", default="", help="network interface for DDS")
@@ -168,10 +170,10 @@ def _play(args: argparse.Namespace) -> int:
         robot = Go1Robot(args.port)
     else:
         node = Node(args.domain, args.interface)
-        robot = RosRobot(node, log.joint_names) if args.robot == "ros" else Go2Robot(node)
+        robot = RosRobot(node, log.joint_names) if args.robot == "ros" else UnitreeRobot(node, PACKAGES[args.robot])
     if args.robot != "ros":
         # The order of Unitree's motors is that of its robots' joints.
-        log = log.reorder("go1")
+        log = log.reorder("g1" if args.robot == "g1" else "go1")
     deadline = time.monotonic() + args.wait
     while not robot.heard() and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,9 +1,8 @@
-"""From a model to a Robot: where its feet and its IMU are, and the chains between them."""
+"""From a model to a Robot: the chains from the link that carries its IMU to its feet, with their masses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,30 +12,22 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.lie import quat_from_rotation
-from gait.robot.description import ENDLESS, JOINTS, USUAL, usual_shapes
-from gait.robot.model_tree import Frame, ModelJoint, ModelTree, moved_link, words_of
+from gait.robot.description import JOINTS, usual_shapes
+from gait.robot.foot_detection import found_feet, given_feet, leg_names
+from gait.robot.frame_choice import base_body, imu_frame
+from gait.robot.joint_values import joint_of, stance_of, values_of
+from gait.robot.model_tree import Frame, ModelJoint, ModelTree, moved_link, rotation_rpy, turn_body
 from gait.robot.robot import Robot
 from gait.robot.serial_chain import MOST_JOINTS, Chain, Foot, Link, combined
-from gait.robot.soles import place_rank, sole_of
+from gait.robot.soles import sole_of
 
-_FEET = {"foot", "feet", "sole", "toe", "toes", "ankle"}
-"""Words in the names of feet."""
-_GENERAL = _FEET | {
-    "link", "frame", "joint", "site", "body", "geom", "collision", "contact", "center", "centre", "tip", "end", "pos",
-    "sensor", "roll", "pitch", "yaw", "x", "y", "z", "calf", "lower", "leg", "lleg", "shank", "ft", "imu", "fixed",
-    "point", "force",
-}  # fmt: skip
-"""Words that do not tell one leg from another."""
 _NO_NAME = {"description", "scene", "mjx", "feetonly", "flat", "rough", "terrain"}
 """Words of a model's name that do not name the robot."""
-_SIDES = {"l": "left", "r": "right"}
-_LOW = 0.15
-"""Share of the robot's height within which ends of limbs are as low as feet."""
 
 
-def import_model(path: Path, feet: str = "", base: str = "", imu: str = "") -> Robot:
+def import_model(path: Path, feet: str = "", base: str = "", imu: str = "", rpy: str = "") -> Robot:
     """The robot of a URDF or MJCF file; what could not be told is asked for in the error."""
-    return robot_of(read_model(path), feet=feet, base=base, imu=imu)
+    return robot_of(read_model(path), feet=feet, base=base, imu=imu, rpy=rpy)
 
 
 def with_soles(robot: Robot, sole: str) -> Robot:
@@ -79,34 +70,37 @@ def read_model(path: Path) -> ModelTree:
     return read_urdf(path)
 
 
-def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "") -> Robot:
-    """The robot of a model."""
-    inertial = _imu_frame(tree, imu, base)
-    base_body = _base_body(tree, base, inertial)
-    if inertial is not None and tree.group[inertial.body] != tree.group[base_body]:
+def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "", rpy: str = "") -> Robot:
+    """The robot of a model, whose base may be turned by `rpy`."""
+    inertial = imu_frame(tree, imu, base)
+    root = base_body(tree, base, inertial)
+    if inertial is not None and tree.group[inertial.body] != tree.group[root]:
         raise GaitError(
             f"{tree.source}: joints lie between the IMU on {tree.bodies[inertial.body].name} and the base"
-            f" {tree.bodies[base_body].name}: estimate the link that carries it with --base"
+            f" {tree.bodies[root].name}: estimate the link that carries it with --base"
             f" {tree.bodies[inertial.body].name}"
         )
+    if rpy:
+        turn_body(tree, root, _turn(rpy))
     if inertial is None:
-        tree.notes.append(f"no IMU is named in it: it is taken to be at the origin of {tree.bodies[base_body].name}")
-        inertial = Frame("", base_body, np.eye(3), np.zeros(3))
-    ends = _given_feet(tree, feet) if feet else _found_feet(tree, base_body)
-    legs = _chains(tree, base_body, ends)
-    R, p = tree.poses(base_body)[inertial.body]
+        tree.notes.append(f"no IMU is named in it: it is taken to be at the origin of {tree.bodies[root].name}")
+        inertial = Frame("", root, np.eye(3), np.zeros(3))
+    ends = given_feet(tree, feet) if feet else found_feet(tree, root)
+    legs = _chains(tree, root, ends)
+    _note_loops(tree, legs)
+    R, p = tree.poses(root)[inertial.body]
     values = {key: [] for key in JOINTS}  # type: dict[str, list[float]]
     for leg in legs:
         for name in leg.joint_names:
-            for key, value in _values(_joint_of(tree, name)).items():
+            for key, value in values_of(joint_of(tree, name)).items():
                 values[key].append(value)
-    masses = _masses(tree, base_body, legs, ends)
+    masses = _masses(tree, root, legs, ends)
     chains = []
     for leg, own in zip(legs, masses[1:], strict=True):
         arrays: dict[str, Any] = {
             name: np.array([getattr(link, name) for link in own]) for name in ("mass", "com", "inertia")
         }
-        rotors = [_values(_joint_of(tree, name))["armature"] for name in leg.joint_names]
+        rotors = [values_of(joint_of(tree, name))["armature"] for name in leg.joint_names]
         fields = {name: getattr(leg, name) for name in ("axes", "offsets", "slides", "source", "ratio", "shift")}
         chains.append(
             Chain(
@@ -115,7 +109,7 @@ def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "") -> 
         )
     return Robot(
         name=_file_name(tree),
-        base_link=tree.bodies[base_body].name,
+        base_link=f"{tree.bodies[root].name}_turned" if rpy else tree.bodies[root].name,
         legs=tuple(chains),
         base=masses[0][0],
         **{field: np.array(values[key]) for key, field in JOINTS.items() if key != "armature"},  # type: ignore[arg-type]
@@ -126,142 +120,38 @@ def robot_of(tree: ModelTree, feet: str = "", base: str = "", imu: str = "") -> 
     )
 
 
+def _turn(rpy: str) -> Array:
+    """The rotation that the user gave in degrees."""
+    try:
+        angles = [float(number) for number in rpy.split(",")]
+    except ValueError:
+        angles = []
+    if len(angles) != 3 or not np.isfinite(angles).all():
+        raise GaitError(f"--rpy must be three angles such as 0,0,180 (degrees), got '{rpy}'")
+    turn = rotation_rpy(np.radians(angles).tolist())
+    nearest = np.round(turn)
+    return nearest if np.allclose(turn, nearest, atol=1e-12) else turn
+
+
+def _note_loops(tree: ModelTree, legs: list[_Leg]) -> None:
+    """Say what a closed loop around joints of a leg means for it."""
+    own = {body: joint.name for leg in legs for body, joint, _ in leg.joints}
+    joints, rods = list[str](), list[str]()
+    for one, two in tree.loops:
+        inside = [own[body] for body, _ in tree.path(one, two) if body in own]
+        joints += inside
+        rods += [f"{tree.bodies[one].name} to {tree.bodies[two].name}"] if inside else []
+    if joints:
+        tree.notes.append(
+            f"closed loops are not followed ({', '.join(rods)}): legs are the joints on the way to each foot, so the"
+            f" log must have an angle of each, {', '.join(dict.fromkeys(joints))} too; torques of these do not tell"
+            " the force on the foot: leave tau out"
+        )
+
+
 def _file_name(tree: ModelTree) -> str:
     words = re.findall(r"[a-z0-9]+", tree.name.lower())
     return "_".join(word for word in words if word not in _NO_NAME) or "robot"
-
-
-def _joint_of(tree: ModelTree, name: str) -> ModelJoint:
-    return next(joint for body in tree.bodies for joint in body.joints if joint.name == name)
-
-
-def _values(joint: ModelJoint) -> dict[str, float]:
-    """Limits, gains and stance of a joint, with the usual ones for what its file does not tell."""
-    out = {**USUAL, "lower": -ENDLESS, "upper": ENDLESS, "stand": 0.0, **joint.values}
-    out["stand"] = float(np.clip(out["stand"], out["lower"], out["upper"]))
-    return {key: out[key] for key in JOINTS}
-
-
-def stance_of(tree: ModelTree) -> dict[str, float]:
-    """Every joint in stance; those that follow others do."""
-    joints = {joint.name: joint for body in tree.bodies for joint in body.joints}
-    out = {name: _values(joint)["stand"] for name, joint in joints.items()}
-    for name, joint in joints.items():
-        if joint.leader in joints:
-            out[name] = joint.ratio * out[joint.leader] + joint.shift
-    return out
-
-
-def _choices(option: str, names: Sequence[str]) -> str:
-    shown = [f"--{option} {name}" for name in dict.fromkeys(names)]
-    return "; ".join(shown[:12]) + ("; ..." if len(shown) > 12 else "")
-
-
-def _frame(tree: ModelTree, name: str, option: str) -> Frame:
-    found = tree.named(name)
-    if not found:
-        near = [f.name for f in tree.frames if name.lower() in f.name.lower() or f.name.lower() in name.lower()]
-        raise GaitError(
-            f"{tree.source} has no link or site '{name}': choose from {_choices(option, near or _names(tree))}"
-        )
-    return found[0]
-
-
-def _names(tree: ModelTree) -> list[str]:
-    return [frame.name for frame in tree.frames if frame.name]
-
-
-def _imu_frame(tree: ModelTree, imu: str, base: str) -> Frame | None:
-    """Where the IMU is: as given, or the one that the file names; on the base, where there are several."""
-    if imu:
-        return _frame(tree, imu, "imu")
-    found = [frame for name in tree.imus for frame in tree.named(name)[:1]]
-    root = tree.group[_frame(tree, base, "base").body] if base else 0
-    here = [frame for frame in found if tree.group[frame.body] == root] or ([] if base else found)
-    if not here:
-        return None
-    poses = tree.poses(0)
-    places = {tuple(np.round(poses[f.body][1] + poses[f.body][0] @ f.p, 4)) for f in here}
-    turns = {tuple(np.round(poses[f.body][0] @ f.R, 3).ravel()) for f in here}
-    if len(places) > 1 or len(turns) > 1:
-        raise GaitError(
-            f"{tree.source} has several IMUs: choose with {_choices('imu', [frame.name for frame in here])}"
-        )
-    others = [frame.name for frame in found if frame not in here]
-    if others:
-        tree.notes.append(f"IMU {here[0].name}; others: {_choices('imu', others)}")
-    return here[0]
-
-
-def _base_body(tree: ModelTree, base: str, imu: Frame | None) -> int:
-    """The link to estimate: as given, or the first of those that are fixed to the IMU and have mass."""
-    if base:
-        return _frame(tree, base, "base").body
-    root = tree.group[imu.body] if imu is not None else 0
-    rigid = [i for i, group in enumerate(tree.group) if group == root]
-    total = sum(tree.bodies[i].link.mass for i in rigid)
-    heaviest = max(rigid, key=lambda i: tree.bodies[i].link.mass)
-    R, p = tree.poses(root)[heaviest]
-    light = total > 0.0 and tree.bodies[root].link.mass < 0.02 * total
-    return heaviest if light and not (np.allclose(R, np.eye(3)) and np.allclose(p, 0.0)) else root
-
-
-def _given_feet(tree: ModelTree, feet: str) -> list[list[Frame]]:
-    frames = [_frame(tree, name.strip(), "feet") for name in feet.split(",") if name.strip()]
-    if len({tree.group[frame.body] for frame in frames}) != len(frames):
-        raise GaitError(f"--feet {feet}: two of these are on the same link; name one for each leg")
-    return [[frame] for frame in frames]
-
-
-def _found_feet(tree: ModelTree, base: int) -> list[list[Frame]]:
-    """Frames on the last link of each leg: links and sites with the name of a foot, else the lowest ends of limbs."""
-    named: dict[int, list[Frame]] = {}
-    for frame in tree.frames:
-        if set(words_of(frame.name)) & _FEET and _movable(tree, base, frame.body):
-            named.setdefault(tree.group[frame.body], []).append(frame)
-    ends = [group for group in named if not any(_above(tree, base, group, other) for other in named if other != group)]
-    if not ends:
-        ends = _lowest_ends(tree, base)
-        named = {group: [f for f in tree.frames if tree.group[f.body] == group and f.name] for group in ends}
-    if not ends:
-        leaves = [tree.bodies[i].name for i in range(len(tree.bodies)) if not tree.children[i]]
-        raise GaitError(f"{tree.source}: which links are its feet? Give them with --feet {','.join(leaves[:8])}")
-    return [sorted(named[group], key=_place) for group in ends]
-
-
-def _place(frame: Frame) -> tuple[int, int, int]:
-    """The smaller, the better a frame tells where a foot is: plain names first, then the last link."""
-    return place_rank(frame), len(words_of(frame.name)), -frame.body
-
-
-def _movable(tree: ModelTree, base: int, body: int) -> bool:
-    return bool(tree.joints_between(base, body))
-
-
-def _above(tree: ModelTree, base: int, group: int, other: int) -> bool:
-    """Whether a rigid group lies on the way from the base to another one."""
-    bodies = {tree.group[body] for body, _ in tree.path(base, other)} | {
-        tree.group[tree.bodies[body].parent] for body, _ in tree.path(base, other)
-    }
-    return group in bodies - {tree.group[other]}
-
-
-def _lowest_ends(tree: ModelTree, base: int) -> list[int]:
-    """Rigid groups at the end of limbs that reach as low as the lowest one, in stance."""
-    poses = tree.poses(base, stance_of(tree))
-    lowest: dict[int, float] = {}
-    top = -np.inf
-    for i, body in enumerate(tree.bodies):
-        R, p = poses[i]
-        points = [p[2], *(float((p + shape.points @ R.T)[:, 2].min()) - shape.radius for shape in body.shapes)]
-        top = max(top, *points)
-        lowest[tree.group[i]] = min(lowest.get(tree.group[i], np.inf), *points)
-    inner = {tree.group[body.parent] for i, body in enumerate(tree.bodies) if body.joints and body.parent >= 0}
-    ends = {g: low for g, low in lowest.items() if g not in inner and _movable(tree, base, g)}
-    if not ends:
-        return []
-    bottom = min(ends.values())
-    return [group for group, low in ends.items() if low < bottom + _LOW * (top - bottom)]
 
 
 class _Leg:
@@ -297,12 +187,19 @@ def _chains(tree: ModelTree, base: int, ends: list[list[Frame]]) -> list[_Leg]:
     """The legs, in the order FR, FL, RR, RL of a quadruped, else as the file has them; `ends` is put in that order."""
     zero, legs = tree.poses(base), list[_Leg]()
     stance = tree.poses(base, stance_of(tree))
-    for name, frames in zip(_leg_names(tree, base, ends), ends, strict=True):
+    for name, frames in zip(leg_names(tree, base, ends), ends, strict=True):
         joints = tree.joints_between(base, frames[0].body)
         if not 1 <= len(joints) <= MOST_JOINTS:
             raise GaitError(
                 f"{tree.source}: {len(joints)} joints lie between {tree.bodies[base].name} and {frames[0].name}, where"
-                f" 1 to {MOST_JOINTS} can be; choose other links with --feet and --base"
+                f" 1 to {MOST_JOINTS} can be: estimate another link with --base {tree.bodies[0].name}, or choose other"
+                " links with --feet"
+            )
+        balls = [tree.balls[body] for body, _ in tree.path(base, frames[0].body) if body in tree.balls]
+        if balls:
+            raise GaitError(
+                f"{tree.source}: the joint '{balls[0]}' on the way to {frames[0].name} is a ball joint, and only hinge"
+                " and slide joints are supported there; choose other links with --feet and --base"
             )
         leg, points = _Leg(name, joints), []
         for s, (body, joint, outward) in enumerate(joints):
@@ -315,6 +212,7 @@ def _chains(tree: ModelTree, base: int, ends: list[list[Frame]]) -> list[_Leg]:
         centre, leg.foot = sole_of(tree, frames, zero, stance)
         leg.offsets = np.diff(np.vstack([np.zeros(3), *points, centre]), axis=0)
         legs.append(leg)
+    _note_bare(tree, [frames[0] for frames in ends])
     if len(legs) == 4:
         hips = np.array([leg.offsets[:-1].sum(axis=0) for leg in legs])
         rear, left = hips[:, 0] < hips[:, 0].mean(), hips[:, 1] > hips[:, 1].mean()
@@ -323,19 +221,15 @@ def _chains(tree: ModelTree, base: int, ends: list[list[Frame]]) -> list[_Leg]:
     return legs
 
 
-def _leg_names(tree: ModelTree, base: int, ends: list[list[Frame]]) -> list[str]:
-    """What tells each foot from the others in its name, or in that of its first own joint."""
-    found = []
-    for frames in ends:
-        joints = [joint.name for _, joint, _ in tree.joints_between(base, frames[0].body)]
-        for name in (*(frame.name for frame in frames), tree.bodies[frames[0].body].name, *joints[::-1]):
-            case = {word.lower(): word for word in name.replace("-", "_").split("_")}
-            words = [_SIDES.get(word, case.get(word, word)) for word in words_of(name) if word not in _GENERAL]
-            if words:
-                break
-        name = "_".join(words) or frames[0].name
-        found.append(f"leg{name}" if name.isdigit() else name)
-    return found if len(set(found)) == len(found) else [frames[0].name for frames in ends]
+def _note_bare(tree: ModelTree, feet: list[Frame]) -> None:
+    """Say which feet have no shape, and how to give them one."""
+    shaped = {tree.group[i] for i, body in enumerate(tree.bodies) if body.shapes}
+    bare = [foot.name for foot in feet if tree.group[foot.body] not in shaped]
+    if bare:
+        tree.notes.append(
+            f"no shape of {', '.join(bare)} could be read, so they are points; if they are flat, say how far soles"
+            " reach to the back, front, right and left of them, m, such as --sole -0.05,0.1,-0.04,0.04"
+        )
 
 
 def _masses(tree: ModelTree, base: int, legs: list[_Leg], ends: list[list[Frame]]) -> list[list[Link]]:

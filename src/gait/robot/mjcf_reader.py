@@ -10,11 +10,15 @@ import numpy as np
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
 from gait.lie import rotation_from_quat
-from gait.robot.model_tree import Body, ContactShape, Frame, ModelJoint, ModelTree, box, checked, rod, sphere
+from gait.robot.model_tree import Body, ContactShape, Frame, ModelJoint, ModelTree, box, checked, rod, sphere, words_of
 from gait.robot.serial_chain import Link
 
 _STANCES = ("knees_bent", "home", "stand", "standing", "stance")
 """Names of the key that is the stance, in order of preference."""
+_STANDING = {*_STANCES, "default", "nominal", "init", "initial", "ready", "neutral"}
+"""Words of other keys that may be it."""
+_ONE_LEG = {"left", "right", "one", "l", "r", "up"}
+"""Words of keys in which a robot stands on one leg, or stands up."""
 
 
 def read_mjcf(path: Path) -> ModelTree:
@@ -76,13 +80,19 @@ def parsed_spec(path: Path, mujoco: Any, weightless: bool = False) -> tuple[Any,
             delete(spec, geom)
     for mesh in missing.values():
         delete(spec, mesh)
+    scenery = [skin for skin in spec.skins if lacks(skin.file)]
+    fields = {field.name: field for field in spec.hfields if lacks(field.file)}
+    for geom in [geom for geom in spec.geoms if geom.hfieldname in fields]:
+        delete(spec, geom)
+    for thing in (*scenery, *fields.values()):
+        delete(spec, thing)
     pictures = {t.name: t for t in spec.textures if lacks(t.file)}
     for material in spec.materials:
         if any(name in pictures for name in material.textures if name):
             material.textures = [""] * len(material.textures)
     for texture in pictures.values():
         delete(spec, texture)
-    return spec, (*missing, *pictures)
+    return spec, (*missing, *(skin.name for skin in scenery), *fields, *pictures)
 
 
 def delete(spec: Any, item: Any) -> None:
@@ -103,7 +113,7 @@ class _Reader:
 
     def __init__(self, mujoco: Any, model: Any, path: Path, dropped: tuple[str, ...]) -> None:
         self.mujoco, self.model, self.path = mujoco, model, path
-        self.notes = [f"{len(dropped)} missing meshes and textures are left out"] if dropped else []
+        self.notes = [f"{len(dropped)} missing meshes, textures and the like are left out"] if dropped else []
         kinds = mujoco.mjtJoint
         free = [
             int(b) for b, kind in zip(model.jnt_bodyid, model.jnt_type, strict=True) if kind == int(kinds.mjJNT_FREE)
@@ -111,6 +121,8 @@ class _Reader:
         if model.nbody < 2:
             raise GaitError(f"{path} has no bodies: is it a scene without its robot?")
         self.root = self._root(free)
+        self.balls: dict[int, str] = {}
+        self.loops: list[tuple[int, int]] = []
         self.paired = {int(g) for pair in zip(model.pair_geom1, model.pair_geom2, strict=True) for g in pair}
 
     def _root(self, free: list[int]) -> int:
@@ -147,7 +159,9 @@ class _Reader:
         sites = [frame.name for frame in frames if "imu" in frame.name.lower() and frame.name not in gyros]
         imus = [name for name in dict.fromkeys(gyros or sites) if any(frame.name == name for frame in frames)]
         name = self._model_name()
-        return ModelTree(name, bodies, frames, imus, str(self.path), self.notes)
+        balls = {new[b]: joint for b, joint in self.balls.items()}
+        loops = [(new[a], new[b]) for a, b in self.loops if a in new and b in new]
+        return ModelTree(name, bodies, frames, imus, str(self.path), self.notes, balls, loops)
 
     def _model_name(self) -> str:
         name = bytes(self.model.names).split(b"\0", 1)[0].decode(errors="replace")
@@ -159,11 +173,15 @@ class _Reader:
         return int(m.sensor_type[k]) == int(self.mujoco.mjtSensor.mjSENS_GYRO) and int(m.sensor_objtype[k]) == site
 
     def _stance(self) -> Array:
-        """Joint positions of the stance: of a key, or as the model is drawn."""
+        """Joint positions of the stance: of the key that is named so or the only one, or as the model is drawn."""
         keys = {self.model.key(k).name: k for k in range(self.model.nkey)}
-        for name in (*_STANCES, *keys):
+        words = {name: set(words_of(name)) for name in keys}
+        alike = [name for name, own in words.items() if own & _STANDING and not own & _ONE_LEG]
+        for name in (*_STANCES, *alike, *(keys if len(keys) == 1 else ())):
             if name in keys:
                 return np.array(self.model.key_qpos[keys[name]])
+        why = f"none of the keys {', '.join(keys)} is named stand or home" if keys else "it has no key"
+        self.notes.append(f"stance: as drawn, since {why}; `stand` in the YAML file changes it")
         return np.array(self.model.qpos0)
 
     def _body(self, b: int, parent: int, stance: Array) -> Body:
@@ -185,9 +203,8 @@ class _Reader:
             return None
         name = m.joint(j).name or f"joint{j}"
         if m.jnt_type[j] == int(kinds.mjJNT_BALL):
-            raise GaitError(
-                f"{self.path}: the joint '{name}' is a ball joint: only hinge and slide joints are supported"
-            )
+            self.balls[int(m.jnt_bodyid[j])] = name
+            return None
         at, dof = int(m.jnt_qposadr[j]), int(m.jnt_dofadr[j])
         values = {"stand": float(stance[at]), **self._drive(j)}
         values["armature"] = float(m.dof_armature[dof])
@@ -243,13 +260,20 @@ class _Reader:
         """Joints that an equality makes follow another one, in a straight line."""
         m = self.model
         joints = {joint.name: joint for body in bodies for joint in body.joints}
-        for e in range(m.neq):
-            if int(m.eq_type[e]) == int(self.mujoco.mjtEq.mjEQ_CONNECT):
-                self.notes.append("a closed loop of links is left out: only the tree of joints is followed")
-            if int(m.eq_type[e]) != int(self.mujoco.mjtEq.mjEQ_JOINT) or m.eq_obj2id[e] < 0:
+        kinds = self.mujoco.mjtEq
+        for e in (e for e in range(m.neq) if m.eq_active0[e]):
+            kind, ends = int(m.eq_type[e]), (int(m.eq_obj1id[e]), int(m.eq_obj2id[e]))
+            if kind in (int(kinds.mjEQ_CONNECT), int(kinds.mjEQ_WELD)):
+                sites = int(m.eq_objtype[e]) == int(self.mujoco.mjtObj.mjOBJ_SITE)
+                one, two = (int(m.site_bodyid[k]) if sites else k for k in ends)
+                self.loops.append((one, two))
+            if kind != int(kinds.mjEQ_JOINT) or ends[1] < 0:
                 continue
-            one, two = (m.joint(int(k)).name for k in (m.eq_obj1id[e], m.eq_obj2id[e]))
-            if one not in joints or two not in joints or np.any(m.eq_data[e, 2:5]):
+            one, two = (m.joint(k).name for k in ends)
+            if one not in joints or two not in joints:
+                continue
+            if np.any(m.eq_data[e, 2:5]):
+                self.notes.append(f"{one} follows {two} by a curve, which is left out: the log must have both")
                 continue
             follower, leader = joints[one], joints[two]
             # q1 - ref1 = c0 + c1 (q2 - ref2)

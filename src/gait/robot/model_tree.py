@@ -81,6 +81,10 @@ class ModelTree:
     source: str
     notes: list[str] = field(default_factory=list)
     """What a reader left out or took for granted."""
+    balls: dict[int, str] = field(default_factory=dict)
+    """Ball joints by the body that they move, which is held as drawn."""
+    loops: list[tuple[int, int]] = field(default_factory=list)
+    """Bodies that are held together beside the tree, as by rods."""
 
     @cached_property
     def children(self) -> list[list[int]]:
@@ -143,9 +147,14 @@ class ModelTree:
         return [(R0.T @ R, R0.T @ (p - p0)) for R, p in out]
 
 
+_SIDED = re.compile(r"^(l|r|left|right|[fbhr][lr]|[lr][fbh])(foot|feet|sole|toes?|ankle)$")
+"""A foot with its side in one word."""
+
+
 def words_of(name: str) -> list[str]:
-    """Parts of a name in lower case: `leftAnkle_roll` has left, ankle and roll."""
-    return re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+    """Parts of a name in lower case: `leftAnkle_roll` has left, ankle and roll, `lfoot` has l and foot."""
+    words = re.findall(r"[a-z]+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+    return [part for word in words for part in _SIDED.sub(r"\1 \2", word).split()]
 
 
 def rotation_rpy(rpy: Sequence[float]) -> Array:
@@ -158,6 +167,21 @@ def rotation_rpy(rpy: Sequence[float]) -> Array:
 def moved_link(link: Link, R: Array, p: Array) -> Link:
     """Mass properties in another frame."""
     return Link(link.mass, p + R @ link.com, R @ link.inertia @ R.T)
+
+
+def turn_body(tree: ModelTree, i: int, R: Array) -> None:
+    """Give a body other axes, those of `R` in its old ones; nothing else moves, its name stays with the old frame."""
+    body = tree.bodies[i]
+    body.R, body.link = body.R @ R, moved_link(body.link, R.T, np.zeros(3))
+    for joint in body.joints:
+        joint.axis, joint.anchor = R.T @ joint.axis, R.T @ joint.anchor
+    for shape in body.shapes:
+        shape.points = shape.points @ R
+    for child in (tree.bodies[k] for k in tree.children[i]):
+        child.R, child.p = R.T @ child.R, R.T @ child.p
+    for frame in tree.frames:
+        if frame.body == i:
+            frame.R, frame.p = R.T @ frame.R, R.T @ frame.p
 
 
 def sphere(centre: Array, radius: float, **named: object) -> ContactShape:

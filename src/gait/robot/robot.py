@@ -72,7 +72,7 @@ class Robot:
             object.__setattr__(self, "zeros", np.zeros(self.num_joints))
 
     @staticmethod
-    def load(name_or_path: str | Path, *, feet: str = "", base: str = "", imu: str = "") -> Robot:
+    def load(name_or_path: str | Path, *, feet: str = "", base: str = "", imu: str = "", rpy: str = "") -> Robot:
         """Load a robot that ships with the package by name, or any robot by the path of its YAML, URDF or MJCF file.
 
         Args:
@@ -80,12 +80,13 @@ class Robot:
             feet: of a URDF or MJCF, links or sites of the feet, separated by commas; found by default.
             base: of a URDF or MJCF, the link to estimate; the one that carries the IMU by default.
             imu: of a URDF or MJCF, link or site of the IMU; found by default.
+            rpy: of a URDF or MJCF, roll, pitch and yaw in degrees of the axes to estimate in those of the link.
         """
         path = Path(name_or_path)
         if path.suffix.lower() in MODELS:
             from gait.robot.leg_detection import import_model
 
-            return import_model(path, feet=feet, base=base, imu=imu)
+            return import_model(path, feet=feet, base=base, imu=imu, rpy=rpy)
         if path.suffix not in YAML:
             path = _HERE / f"{shipped_name(str(name_or_path))}.yaml"
         try:

@@ -47,7 +47,6 @@ def sole_of(
         lowest = points[int(np.argmin(below[near]))]
         return (lowest if radius > 0.0 else points.mean(axis=0)), Foot(radius)
     frame = frames[0]
-    tree.notes.append(f"{frame.name} has no shape that could be read, so it is a point: if it is flat, give --sole")
     R, p = zero[frame.body]
     return p + R @ frame.p, Foot()
 
@@ -61,13 +60,17 @@ def place_rank(frame: Frame) -> int:
 def _corners(points: Array, turn: Array) -> Array | None:
     """At most four points that span the sole (C, 3), or None of what is no larger than a point."""
     flat = points @ turn.T  # in stance, where the sole is level
+    yaw = _yaw(flat[:, :2])
+    turn = np.array([[np.cos(yaw), np.sin(yaw), 0.0], [-np.sin(yaw), np.cos(yaw), 0.0], [0.0, 0.0, 1.0]]) @ turn
+    flat = points @ turn.T
     low, high = flat[:, :2].min(axis=0), flat[:, :2].max(axis=0)
     long, wide = high - low
     if max(long, wide) < FLAT:
         return None
     distinct = flat[np.unique(np.round(flat[:, :2], 3), axis=0, return_index=True)[1]]
     if len(distinct) > MOST_CORNERS:
-        z = float(flat[:, 2].mean())
+        # The plane of the sole, which need not be level in stance.
+        plane = np.linalg.lstsq(np.column_stack([flat[:, :2], np.ones(len(flat))]), flat[:, 2], rcond=None)[0]
         if min(long, wide) < 0.3 * FLAT:  # an edge
             middle = 0.5 * (low + high)
             ends = (
@@ -75,7 +78,41 @@ def _corners(points: Array, turn: Array) -> Array | None:
                 if long > wide
                 else ([middle[0], low[1]], [middle[0], high[1]])
             )
-            distinct = np.array([[*end, z] for end in ends])
+            distinct = np.array([[*end, plane @ [*end, 1.0]] for end in ends])
         else:
-            distinct = np.array([[x, y, z] for x in (high[0], low[0]) for y in (high[1], low[1])])
+            distinct = np.array([[x, y, plane @ [x, y, 1.0]] for x in (high[0], low[0]) for y in (high[1], low[1])])
     return np.asarray(distinct @ turn)
+
+
+def _yaw(points: Array) -> float:
+    """By how much the box around points in a plane (K, 2) turns to be the smallest, rad; 0 unless it matters."""
+    hull = _hull(points)
+    best, least = 0.0, 0.98 * _area(points, 0.0)
+    for edge in np.diff(np.vstack([hull, hull[:1]]), axis=0):
+        yaw = float((np.arctan2(edge[1], edge[0]) + np.pi / 4.0) % (np.pi / 2.0) - np.pi / 4.0)
+        if (area := _area(hull, yaw)) < least:
+            best, least = yaw, area
+    return best
+
+
+def _area(points: Array, yaw: float) -> float:
+    along = points @ np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    return float(np.prod(np.ptp(along, axis=0)))
+
+
+def _hull(points: Array) -> Array:
+    """The convex hull (H, 2), by monotone chains."""
+    ordered = [tuple(point) for point in np.unique(np.round(points, 6), axis=0)]
+    halves = []
+    for side in (ordered, ordered[::-1]):
+        half: list[tuple[float, ...]] = []
+        for point in side:
+            while len(half) > 1 and _left(half[-2], half[-1], point) <= 0.0:
+                half.pop()
+            half.append(point)
+        halves += half[:-1]
+    return np.array(halves or ordered)
+
+
+def _left(a: tuple[float, ...], b: tuple[float, ...], c: tuple[float, ...]) -> float:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

@@ -17,8 +17,16 @@ def mistakes(robot: Robot) -> list[str]:
 def _mistakes(robot: Robot) -> Iterator[str]:
     feet = robot.feet(robot.q_stand)  # (L, 3)
     lowest = np.array([corners[:, 2].min() for corners in robot.corners(robot.q_stand)])
+    down = (feet - robot.hips_b).mean(axis=0)
+    sideways = np.abs(down[:2]).max() > 2.0 * max(-down[2], 0.0) and np.linalg.norm(down) > 0.3 * robot.leg_length
+    if sideways:
+        axis = int(np.argmax(np.abs(down)))
+        yield (
+            f"z of {robot.base_link} is not up: its legs point to {'+' if down[axis] > 0.0 else '-'}{'xyz'[axis]};"
+            " gait takes z to be up: import it with a turned base, --rpy " + _upright(down)
+        )
     for leg, hip, foot in zip(robot.legs, robot.hips_b, feet, strict=True):
-        if foot[2] > hip[2] - 0.2 * leg.length:
+        if not sideways and foot[2] > hip[2] - 0.2 * leg.length:
             yield (
                 f"in stance the foot of {leg.name} is {hip[2] - foot[2]:.2f} m below its hip, of a leg of"
                 f" {leg.length:.2f} m: check `stand`, axes and signs, and that z is up"
@@ -27,10 +35,10 @@ def _mistakes(robot: Robot) -> Iterator[str]:
             yield f"the leg {leg.name} is {leg.length:.3g} m long: lengths are in metres"
         if not leg.mass.sum() > 0.0:
             yield f"the links of {leg.name} have no mass: torques cannot be told from the ground's"
-    if np.ptp(lowest) > 0.1 * robot.leg_length:
+    if not sideways and np.ptp(lowest) > 0.1 * robot.leg_length:
         yield f"in stance the feet differ in height by {np.ptp(lowest):.2f} m: check `stand`"
     for chain, own in zip(robot.chains, robot.by_leg(robot.q_stand), strict=True):
-        if chain.foot.is_flat:
+        if chain.foot.is_flat and not sideways:
             corners = chain.foot.corners @ chain.link_poses(own)[0][-1].T
             if np.ptp(corners[:, 2]) > 0.3 * np.linalg.norm(np.ptp(corners, axis=0)):
                 yield f"in stance the sole of {chain.name} is not level: check `stand` and its corners"
@@ -42,15 +50,30 @@ def _mistakes(robot: Robot) -> Iterator[str]:
         yield f"the IMU is {np.linalg.norm(robot.imu_position):.2f} m from the origin of {robot.base_link}"
     if not robot.kp.any():
         yield "no joint has a gain (kp): torques must be measured, joint targets do not tell them"
-    lateral = dict(zip(robot.leg_names, feet[:, 1], strict=True))
-    if lateral.get("left", 0.0) < lateral.get("right", 0.0):
-        yield (
-            f"the left foot is to the right: x of {robot.base_link} points backwards, so walking forward is a"
-            " negative velocity; another link that is fixed to it may do, --base LINK of gait robot import"
-        )
+    if not sideways:
+        yield from _heading(robot, feet)
     centre = robot.base.com[:2]
     if robot.num_legs > 2 and not _inside(centre, feet[:, :2]):
         yield "in stance the body's centre of mass is not above the feet: check `stand` and the leg offsets"
+
+
+def _upright(down: np.ndarray) -> str:
+    """Roll, pitch and yaw, degrees, of axes whose z points against `down`, one of x and y; the user checks yaw."""
+    axis = int(np.argmax(np.abs(down)))
+    sign = -np.sign(down[axis])
+    return f"0,{90 * sign:.0f},0" if axis == 0 else f"{-90 * sign:.0f},0,0"
+
+
+def _heading(robot: Robot, feet: np.ndarray) -> Iterator[str]:
+    """Whether x is forward, as the names of the legs have it."""
+    left = [name.lower() in ("left", "fl", "lf", "rl", "bl", "hl", "lh", "lr", "lb") for name in robot.leg_names]
+    right = [name.lower() in ("right", "fr", "rf", "rr", "br", "hr", "rh", "rb") for name in robot.leg_names]
+    if not (any(left) and any(right)) or feet[left, 1].mean() > feet[right, 1].mean():
+        return
+    yield (
+        f"the left {'foot is' if robot.num_legs == 2 else 'feet are'} to the right: x of {robot.base_link} points"
+        " backwards, where gait-legs expects it forward: import it with a turned base, --rpy 0,0,180"
+    )
 
 
 def _inside(point: np.ndarray, feet: np.ndarray) -> bool:
