@@ -1,6 +1,7 @@
 """Fits the probability of contact (core/feet.c) on training walks, and measures the leg outputs of docs/feet.md.
 
     python benchmarks/contacts.py fit               log-odds by logistic regression, on the walks of tune_baselines.py
+    python benchmarks/contacts.py study             F1 with further terms, fitted on one half, scored on the other
     python benchmarks/contacts.py score WALK...     F1 and, where the log has them, the error of the forces
 
 Walks are files with true contacts. Those of tune_baselines.py are of random robots with the sensor faults of real ones.
@@ -9,6 +10,7 @@ Walks are files with true contacts. Those of tune_baselines.py are of random rob
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,19 @@ def heights(z: Array, stands: BoolArray) -> Array:
     return np.clip(np.where((last >= 0) & np.isfinite(over), over, HIGHEST), LOWEST, HIGHEST)
 
 
+def logistic(X: Array, y: Array) -> Array:
+    """Factors of log-odds by maximum likelihood, of rows (N, 6 or more) and what they say (N,)."""
+    scale = np.r_[1.0, X[:, 1:].std(0)]
+
+    def loss(w: Array) -> tuple[float, Array]:
+        z = X / scale @ w
+        return float(np.mean(np.logaddexp(0.0, z) - y * z)), (1.0 / (1.0 + np.exp(-z)) - y) @ (X / scale) / len(y)
+
+    # A foot that moves is never more likely to stand: walks alone do not tell, since no foot in them is at rest.
+    bounds = [(None, None), (0.0, None), (None, None), *[(None, 0.0)] * 3, *[(None, None)] * (X.shape[1] - 6)]
+    return np.asarray(minimize(loss, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds).x / scale)
+
+
 def fit(episodes: list[Episode]) -> Array:
     """The six factors, by maximum likelihood."""
     Xs, ys = [], []
@@ -57,18 +72,50 @@ def fit(episodes: list[Episode]) -> Array:
         Xs.append(regressors(episode.log, episode.robot)[::every].reshape(-1, 6))
         ys.append(np.asarray(episode.log.contact)[::every].ravel())
     X, y = np.concatenate(Xs), np.concatenate(ys).astype(np.float64)
-    scale = np.r_[1.0, X[:, 1:].std(0)]
-
-    def loss(w: Array) -> tuple[float, Array]:
-        z = X / scale @ w
-        return float(np.mean(np.logaddexp(0.0, z) - y * z)), (1.0 / (1.0 + np.exp(-z)) - y) @ (X / scale) / len(y)
-
-    # A foot that moves is never more likely to stand: walks alone do not tell, since no foot in them is at rest.
-    bounds = [(None, None), (0.0, None), (None, None), *[(None, 0.0)] * 3]
-    found = np.asarray(minimize(loss, np.zeros(6), jac=True, method="L-BFGS-B", bounds=bounds).x / scale)
+    found = logistic(X, y)
     called, true = X @ found > 0.0, y > 0.5
     print(f"F1 {2.0 * (called & true).sum() / (called.sum() + true.sum()):.3f} on the walks of the fit")
     return found
+
+
+def change(X: Array, log: Log) -> Array:
+    """By how much the force rose and fell in 10 ms (N, L, 2)."""
+    rows = max(1, round(0.01 * log.rate))
+    moved = X[..., 1] - np.concatenate([np.repeat(X[:1, :, 1], rows, axis=0), X[:-rows, :, 1]])
+    return np.stack([np.maximum(moved, 0.0), np.minimum(moved, 0.0)], axis=-1)
+
+
+FURTHER = {
+    "as it is": lambda X, log: X[..., :0],
+    "change of the force in 10 ms": change,
+    "force on the other feet": lambda X, log: np.minimum(X[..., 1].sum(1)[:, None] - X[..., 1], 1.5)[..., None],
+    "knees at 0.3 weights and 0.5 m/s": lambda X, log: np.minimum(X[..., [1, 3]], [0.3, 0.5]),
+}
+"""Terms beside the six, from these and the log (N, L, K)."""
+
+
+def study(searched: list[Episode], held: list[Episode]) -> None:
+    """F1 with further terms, and with other forces from which on a foot truly stands."""
+    known = {id(one): regressors(one.log, one.robot) for one in (*searched, *held)}
+
+    def f1(more: Callable[[Array, Log], Array], least: float) -> float:
+        def half(episodes: list[Episode]) -> tuple[Array, BoolArray]:
+            Xs, ys = [], []
+            for one in episodes:
+                X, log = known[id(one)], one.log.reorder(one.robot)
+                Xs.append(np.concatenate([X, more(X, log)], axis=-1).reshape(-1, X.shape[-1] + more(X, log).shape[-1]))
+                loaded = log.need("foot_force") > least * 9.81 * float(one.robot.mass)
+                ys.append((loaded if least > 0.0 else np.asarray(log.contact)).ravel())
+            return np.concatenate(Xs), np.concatenate(ys)
+
+        (X, y), (X_held, true) = half(searched), half(held)
+        called = X_held @ logistic(X[::5], y[::5].astype(np.float64)) > 0.0
+        return float(2.0 * (called & true).sum() / (called.sum() + true.sum()))
+
+    for name, more in FURTHER.items():
+        print(f"{name}: {f1(more, 0.0):.3f}")
+    for least in (0.02, 0.05, 0.1):
+        print(f"truth from {least:g} weights on: {f1(FURTHER['as it is'], least):.3f}")
 
 
 def score(log: Log, method: str = "gait-legs") -> dict[str, float]:
@@ -95,6 +142,9 @@ def main() -> None:
     if what == "fit":
         searched, held = load_episodes()
         print(np.array2string(fit([*searched, *held]), precision=3))
+        return
+    if what == "study":
+        study(*load_episodes())
         return
     for path in map(Path, words):
         log = gait.open_log(path)

@@ -6,17 +6,21 @@
 Walks, error and search are those of tune_baselines.py, and each rival has the same budget of candidates, that of
 `iekf`: 16 draws, three judged again, one refined, the five best validated. Contacts come from the detection of `iekf`,
 which was tuned on these walks too. To bound the time of the slow ones, every fourth walk and its first 6 s are used, in
-both halves. What was not tuned yet has the settings of `gtsam-ekf`, or its defaults, and docs/rivals.md says so.
+both halves. Every error goes to runs/tune-rivals/NAME.jsonl, so that the same command goes on with a search that was
+stopped; `--fresh` begins again, as it must where walks, contacts or the rival changed. What was not tuned yet has the
+settings of `gtsam-ekf`, or its defaults, and docs/rivals.md says so.
 `iekf-learned` needs the weights of train_contacts.py first.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import tune_baselines as tuning
 import yaml
@@ -36,6 +40,7 @@ from gait.errors import GaitError
 from gait.io.atomic import atomic_path
 from gait.metrics import relative_error, velocity_rmse
 
+JOURNALS = Path(__file__).parents[1] / "runs/tune-rivals"
 _GTSAM = (Knob("kinematics", 1e-4, 0.05), Knob("integration", 1e-5, 0.01))
 _FOOTHOLD, _HUBER = Knob("foothold", 1e-4, 0.3), Knob("huber", 0.3, 30.0)
 KNOBS: dict[str, tuple[Knob, ...]] = {
@@ -66,19 +71,46 @@ def error_of(name: str, point: Point, front: Front) -> float:
     return tuning.geometric_mean(pair) if all(map(math.isfinite, pair)) else math.inf
 
 
-def measure_on(name: str, fronts: Sequence[Front]) -> Measure:
-    """The error of a point on these walks."""
+class Journal:
+    """Errors of a rival that are known already, by candidate and walk."""
+
+    def __init__(self, name: str, fresh: bool) -> None:
+        """Read what an earlier search has left, unless a fresh one is asked for."""
+        JOURNALS.mkdir(parents=True, exist_ok=True)
+        self._file, self._name = JOURNALS / f"{name}.jsonl", name
+        if fresh:
+            self._file.unlink(missing_ok=True)
+        # The last line of a process that was killed may not be whole.
+        whole = self._file.read_text("utf-8").rpartition("\n")[0] if self._file.exists() else ""
+        self._known: dict[str, float] = dict(map(json.loads, whole.splitlines()))
+        self._file.write_text("".join(json.dumps(pair) + "\n" for pair in self._known.items()), "utf-8")
+
+    def error(self, point: Point, walk: str, front: Front) -> float:
+        """Of a candidate on a walk; worked out if it is not known."""
+        key = f"{walk} {json.dumps(point, sort_keys=True)}"
+        if key not in self._known:
+            self._known[key] = error_of(self._name, point, front)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, self._known[key]]) + "\n")
+        return self._known[key]
+
+
+def measure_on(journal: Journal, half: str, fronts: Sequence[Front], every: int = 1) -> Measure:
+    """The error of a point on these walks, or on some of them."""
 
     def measure(point: Point) -> float:
-        errors = [error_of(name, point, front) for front in fronts]
+        chosen = list(enumerate(fronts))[::every]
+        errors = [journal.error(point, f"{half} {i}", front) for i, front in chosen]
         return tuning.geometric_mean(errors) if all(map(math.isfinite, errors)) else math.inf
 
     return measure
 
 
-def tune(name: str, searched: Sequence[Front], held: Sequence[Front]) -> Point:
+def tune(name: str, searched: Sequence[Front], held: Sequence[Front], fresh: bool = False) -> Point:
     """The best settings: of the best in the search, the one with the lowest error in validation."""
-    quick, full, validate = (measure_on(name, fronts) for fronts in (searched[::2], searched, held))
+    journal = Journal(name, fresh)
+    quick, full = (measure_on(journal, "search", searched, every) for every in (2, 1))
+    validate = measure_on(journal, "validation", held)
     found = search(KNOBS[name], [STARTS[name]], quick, full, tuning.SEED, tuning.BUDGET)
     judged = [(validate(point), i) for i, (_, point) in enumerate(found[: tuning.FINALISTS])]
     for validation, i in judged:
@@ -97,13 +129,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(RIVALS)}; all by default")
     parser.add_argument("--write", action="store_true", help="write the settings that the package reads")
+    parser.add_argument("--fresh", action="store_true", help="begin again, without what an earlier search has left")
     args = parser.parse_args()
     if unknown := [name for name in args.names if name not in RIVALS]:
         raise GaitError(f"there is no rival {unknown[0]}: choose some of {', '.join(RIVALS)}")
     searched, held = map(fronts_of, tuning.load_episodes())
     for name in args.names or RIVALS:
         began = time.process_time()
-        best = tune(name, searched, held)
+        best = tune(name, searched, held, args.fresh)
         print(f"{name}: {best}, {(time.process_time() - began) / 60.0:.1f} min of one core", flush=True)
         if args.write:
             write(name, best)

@@ -12,6 +12,11 @@ static const double AHEAD = 0.02; /* s between a measurement and the sample whos
 /* For how long the filter remembers a tilt, s. The error of the IMU's mounting is the same in every measurement of roll and pitch, and contradicts gravity as the IMU has it: taken for a new
  * one each time, it would pull the velocity along. */
 static const double TILT_MEMORY = 10.0;
+/* A pose or position moves the velocity as well, by their correlation, and a controller may use that velocity. Where it
+ * would move by more than MOST_JUMP, m/s, the noise of the measurement is inflated, JUMP_TRIES times at most: with the one
+ * that follows the rest of the error is corrected. */
+static const double MOST_JUMP = 0.04, JUMP_INFLATION = 1.5;
+enum { JUMP_TRIES = 5 };
 
 /* The state of the IMU at the time of a measurement, which is a fraction of a step from that of the last sample, and the
  * sensor in axes of the IMU. */
@@ -279,6 +284,24 @@ static gait_external with_mounting(const gait_t *g, const gait_external *e)
     return out;
 }
 
+/* Correct by a pose, a position or a height without a jump of the velocity in the body. */
+static int correct_gently(gait_t *g, external_rows *r)
+{
+    gait_filter *f = &g->filter;
+    const gait_filter before = *f;
+    double then[3], now[3];
+    rotate_back(f->R, f->x[0], then);
+    for (int tries = 0;; tries++) {
+        if (!gait_correct(g, r->m, r->z, r->H, r->N)) return 0;
+        double jump2 = 0.0;
+        rotate_back(f->R, f->x[0], now);
+        for (int i = 0; i < 3; i++) jump2 += (now[i] - then[i]) * (now[i] - then[i]);
+        if (jump2 <= MOST_JUMP * MOST_JUMP || tries == JUMP_TRIES) return 1;
+        *f = before;
+        for (int i = 0; i < r->m * r->m; i++) r->N[i] *= JUMP_INFLATION;
+    }
+}
+
 int gait_correct_external(gait_t *g, const gait_external *measured, double *test_ratio)
 {
     const gait_external widened = with_mounting(g, measured), *e = &widened;
@@ -294,7 +317,8 @@ int gait_correct_external(gait_t *g, const gait_external *measured, double *test
     if (!isfinite(nis)) return GAIT_NOT_USABLE;
     *test_ratio = sqrt(nis / r.m) / e->gate;
     if (*test_ratio > 1.0) return GAIT_OUTLIER;
-    if (!gait_correct(g, r.m, r.z, r.H, r.N)) return GAIT_NOT_USABLE;
+    const int gently = e->kind == GAIT_POSE || e->kind == GAIT_POSITION || e->kind == GAIT_HEIGHT;
+    if (!(gently ? correct_gently(g, &r) : gait_correct(g, r.m, r.z, r.H, r.N))) return GAIT_NOT_USABLE;
     if (e->kind == GAIT_POSE || e->kind == GAIT_ORIENTATION || e->kind == GAIT_UP) g->tilt_t = e->t;
     /* Position and heading are known again, whatever happened before. */
     if (e->kind == GAIT_POSE) g->monitor.lost = 0;

@@ -336,3 +336,16 @@ def test_an_imu_that_is_mounted_askew_does_not_let_poses_spoil_the_velocity(walk
         return float(np.sqrt(np.mean(np.sum(np.square(errors[500:]), axis=1))))
 
     assert error(fused=True) < 1.01 * error(fused=False)
+
+
+def test_a_pose_does_not_let_the_velocity_jump(walk: Log) -> None:
+    """After 1 s without joints, a pose 0.1 m off: as one correction it would move the velocity by 0.11 m/s."""
+    est, jumps, off = started(walk, std=(0.03, 0.01), gate=20.0), [], np.array([0.1, 0.0, 0.0])
+    for k, row in enumerate(walk.rows()):
+        before = est.update(row._replace(q=np.full(12, np.nan)) if 500 <= k < 1000 else row).vel_b
+        if k >= 1000 and k % 50 == 0:
+            p, R = sensor_pose(walk, k)
+            assert est.correct("pose", row.t, (p + off, lie.quat_from_rotation(R)), sensor="lidar").taken
+            jumps.append(float(np.linalg.norm(est.predict(row.t).vel_b - before)))
+    assert 0.02 < max(jumps) < 0.05
+    assert np.linalg.norm(est.predict(walk.t[-1]).pos_w - walk.pos_w[-1] - off) < 0.01, "later poses do the rest"

@@ -12,7 +12,7 @@ import needs
 import numpy as np
 import pytest
 
-from gait import GaitError, Log
+from gait import Estimator, GaitError, Log, open_log
 from gait.bench.courses import TERRAINS, Walk
 from gait.bench.paper_charts import paper_charts, pooled
 from gait.bench.scores import SLIP_EDGES, STD_EDGES, Ground, VelocitySums, WalkScore, velocity_sums
@@ -23,6 +23,7 @@ from gait.report.chart import COLOURS, MOST_POINTS, Chart, Panel, Series, Shade,
 from gait.report.draw import DPI, draw
 from gait.report.walk_charts import Trace, running_rms, walk_charts
 from gait.rows import Row
+from gait.samples import SAMPLE
 
 RATE, SECONDS = 100, 8.0
 TROT = "trot on all terrains"
@@ -296,6 +297,25 @@ def test_the_standard_deviation_of_each_leg_has_its_contacts() -> None:
     for i, (leg, panel) in enumerate(zip(log.leg_names, legs.panels, strict=True)):
         assert panel.y_label == f"{leg} (m/s)" and panel.log_y and len(panel.shades) == 1
         assert panel.series[0].y == pytest.approx(0.12 + 0.01 * i + 0.001 * np.asarray(panel.series[0].x))
+
+
+def test_each_foot_has_contact_force_and_slip() -> None:
+    """Of a run over the sample log: the feet carry its weight, and slip is that of feet that stand."""
+    log = open_log(SAMPLE).slice(0.0, 8.0)
+    estimator = Estimator.load("go1", feet=True, attention=True)
+    trajectory, details = estimator.run_with_details(log)
+    trace = Trace.of(log, trajectory, None, details)
+    charts = by_name(walk_charts(log, {"gait-legs": trace}))
+    check_shapes([charts[name] for name in ("contacts", "forces", "slip")])
+    forces = sum(np.asarray(panel.series[0].y) for panel in charts["forces"].panels)
+    assert charts["forces"].panels[0].y_label == "FR (N)" and charts["slip"].panels[3].y_label == "RL (m/s)"
+    assert np.mean(forces) == pytest.approx(9.81 * estimator.robot.mass, rel=0.15)
+    for chance, slip in zip(charts["contacts"].panels, charts["slip"].panels, strict=True):
+        stands = np.asarray(chance.series[0].y) > 0.5
+        assert (np.isfinite(slip.series[0].y) == stands).all() and 0.3 < stands.mean() < 0.8
+        assert np.nanmedian(slip.series[0].y) < 0.15, "swing is faster than 1 m/s"
+    blind = replace(trace, contact=np.full_like(details.slip, np.nan), foot_force=np.full_like(details.slip, np.nan))
+    assert {"contacts", "forces"} & set(by_name(walk_charts(log, {"gait-legs": blind}))) == set(), "without torques"
 
 
 def test_a_way_from_elsewhere_is_laid_on_the_true_one() -> None:

@@ -24,6 +24,7 @@ from gait.io.storage import Storage, is_remote, location
 from gait.nets.model import Model, load_model
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
+from gait.train.devices import CHOICES, CPU
 from gait.train.loop import CHECKPOINT, CONFIG, MODEL, TrainingProgress, finish, iterations, open_source, trainer_of
 from gait.train.recorder import Recorder
 
@@ -44,6 +45,8 @@ class TrainJob:
     """Between two checkpoints."""
     home: str
     """Folder in which the command was given: paths of data sets are relative to it."""
+    gpu: bool
+    """Whether each worker has a GPU, on which it computes."""
 
 
 class Board:
@@ -64,6 +67,7 @@ class Board:
 def train_worker(words: dict[str, Any]) -> None:
     """What each worker does: the same iterations, each its part of them; the first one writes files."""
     import ray.train
+    from ray.train.torch import get_device
     from torch import distributed
 
     from gait.cluster.data_parallel import share
@@ -75,7 +79,8 @@ def train_worker(words: dict[str, Any]) -> None:
     first, storage = ray.train.get_context().get_world_rank() == 0, Storage(job.place)
     source = open_source(config)
     with closing(source), tempfile.TemporaryDirectory(prefix="gait-") as here:
-        trainer = trainer_of(config)(config, source)
+        # The GPU that Ray gave to this worker, of those of its node.
+        trainer = trainer_of(config)(config, source, get_device() if job.gpu else CPU)
         trainer.config = job.config
         with suppress(FileNotFoundError):
             Path(here, CHECKPOINT).write_bytes(storage.read(CHECKPOINT))
@@ -116,6 +121,7 @@ def train_on_cluster(
     resume: bool = False,
     checkpoint_seconds: float = 120.0,
     on_progress: OnProgress | None = None,
+    device: str = "cpu",
 ) -> Model:
     """Train a network on several workers; the files are those of `gait.train.loop.train`.
 
@@ -127,6 +133,7 @@ def train_on_cluster(
         resume: go on from the checkpoint in the folder.
         checkpoint_seconds: time between two checkpoints.
         on_progress: called now and then.
+        device: cpu; cuda, a GPU for each worker; or auto, which is cuda where the cluster has as many.
     """
     _check(config, workers)
     place = location(place) if is_remote(place) else str(Path(place).absolute())
@@ -143,7 +150,7 @@ def train_on_cluster(
         elif CHECKPOINT not in storage.names():
             raise GaitError(f"{place} has no checkpoint to go on from: start the training again without --resume")
         ray = stack.enter_context(connected(address, workers))
-        job = TrainJob(config, parcel, init, place, checkpoint_seconds, str(Path.cwd()))
+        job = TrainJob(config, parcel, init, place, checkpoint_seconds, str(Path.cwd()), _gpu(ray, device, workers))
         _fit(ray, job, workers, here, on_progress)
         (here / MODEL).write_bytes(storage.read(MODEL))
         return load_model(here / MODEL)
@@ -158,9 +165,30 @@ def _check(config: TrainConfig, workers: int) -> None:
         raise GaitError(f"{workers} workers cannot share {config.sequences} sequences evenly: change one of the two")
 
 
+def _gpu(ray: Any, device: str, workers: int) -> bool:
+    """Whether workers compute on GPUs: those of the cluster count, not those of the machine that gives the command."""
+    if device not in CHOICES:
+        raise GaitError(f"unknown device '{device}': choose one of {', '.join(CHOICES)}")
+    there = int(ray.cluster_resources().get("GPU", 0))
+    if device == "cuda" and there < workers:
+        raise GaitError(
+            f"the Ray cluster has {there} GPUs for {workers} workers, and each takes one: train with --device cpu, or"
+            " fewer --workers"
+        )
+    return device != "cpu" and there >= workers
+
+
+def _scaling(workers: int, gpu: bool) -> Any:
+    """A processor for each worker, and a GPU if it computes there."""
+    from ray.train import ScalingConfig
+
+    each = {"CPU": 1.0} | ({"GPU": 1.0} if gpu else {})
+    return ScalingConfig(num_workers=workers, use_gpu=gpu, resources_per_worker=each)
+
+
 def _fit(ray: Any, job: TrainJob, workers: int, here: Path, on_progress: OnProgress | None) -> None:
-    from ray.train import FailureConfig, RunConfig, ScalingConfig
-    from ray.train.torch import TorchTrainer
+    from ray.train import FailureConfig, RunConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
 
     # Beside the process that all wait for: where it is lost, so is this.
     pin = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
@@ -170,7 +198,8 @@ def _fit(ray: Any, job: TrainJob, workers: int, here: Path, on_progress: OnProgr
     trainer = TorchTrainer(
         train_worker,
         train_loop_config={"job": job, "board": board},
-        scaling_config=ScalingConfig(num_workers=workers, resources_per_worker={"CPU": 1}),
+        torch_config=TorchConfig(backend="nccl" if job.gpu else "gloo"),
+        scaling_config=_scaling(workers, job.gpu),
         # Nothing of ours goes there: checkpoints are in the folder of the run.
         run_config=RunConfig(storage_path=str(here), failure_config=FailureConfig(max_failures=RETRIES)),
     )

@@ -7,7 +7,7 @@ import re
 import sys
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import tyro
 
@@ -38,6 +38,9 @@ class _TrainRun(Common):
     data may then be object storage, such as s3://bucket/folder; see docs/cluster.md."""
     checkpoint_seconds: float = 120.0
     """Time between two checkpoints."""
+    device: Literal["auto", "cpu", "cuda"] = "cpu"
+    """What computes: the processor, a GPU by CUDA (untested), or auto: a GPU where there is one. With --ray each worker
+    takes one."""
 
 
 def _optional_fields() -> list[tuple[str, Any, Any]]:
@@ -88,15 +91,18 @@ def run(options: Any) -> Outcome:
         with count_bar(options.interactive, "iterations") as update:
             resume, seconds = options.resume is not None, options.checkpoint_seconds
             if options.ray is None:
-                model = train(config, out, resume, options.workers, seconds, tell)
+                model = train(config, out, resume, options.workers, seconds, tell, options.device)
             else:
                 from gait.cluster.training import train_on_cluster
 
                 place = location(out)
                 update(0, config.iterations, CONNECTING)
-                model = train_on_cluster(config, place, options.ray, options.workers, resume, seconds, tell)
+                model = train_on_cluster(
+                    config, place, options.ray, options.workers, resume, seconds, tell, options.device
+                )
     except KeyboardInterrupt:
         again = quote(location(out)) + ("" if options.ray is None else f" --ray --workers {options.workers}")
+        again += "" if options.device == "cpu" else f" --device {options.device}"
         print(f"gait: stopped: `gait train --resume {again}` goes on", file=sys.stderr)
         raise
     rows = [Row("iterations", config.iterations, "-"), *result_rows(model)]

@@ -210,7 +210,8 @@ class _Pool(torch.autograd.Function):
 
 def _slots(weights: Tensor) -> Tensor:
     """Which slot each column of a window belongs to, as a matrix (Nt C, Nt): a product with it sums over tokens."""
-    return torch.eye(weights.shape[3], dtype=weights.dtype).repeat_interleave(weights.shape[4], 0)
+    eye = torch.eye(weights.shape[3], dtype=weights.dtype, device=weights.device)
+    return eye.repeat_interleave(weights.shape[4], 0)
 
 
 def _windows(values: Tensor, history: int) -> Tensor:

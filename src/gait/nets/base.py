@@ -64,10 +64,11 @@ class VelocityNet(nn.Module, ABC):
 
     def start(self, batch: int) -> RecurrentState:
         """The state before the first step of a log: nothing remembered, nothing seen."""
+        device = self.mean.device
         return RecurrentState(
-            hidden=torch.zeros(self._grus, self.architecture.hidden, batch),
-            history=torch.zeros(batch, self._past, self.architecture.num_features),
-            known=torch.zeros(batch, self._past, dtype=torch.bool),
+            hidden=torch.zeros(self._grus, self.architecture.hidden, batch, device=device),
+            history=torch.zeros(batch, self._past, self.architecture.num_features, device=device),
+            known=torch.zeros(batch, self._past, dtype=torch.bool, device=device),
         )
 
     def run(

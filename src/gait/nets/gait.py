@@ -31,6 +31,7 @@ class GaitNet(VelocityNet):
     """The network of the paper, for any number of legs."""
 
     architecture: AttentionArchitecture
+    _pick: Tensor
 
     def __init__(self, architecture: AttentionArchitecture, mean: Array, std: Array) -> None:
         super().__init__(architecture, mean, std, grus=2, past=architecture.history - 1)
@@ -47,7 +48,7 @@ class GaitNet(VelocityNet):
         inputs = (a.latents + 2) * a.width
         self.velocity = Head(inputs, a.hidden, a.mlp, OUTPUTS)
         self.log_std = Head(inputs, a.hidden, a.mlp, OUTPUTS)
-        self._pick = torch.tensor(a.pooled_columns)  # (C, R)
+        self.register_buffer("_pick", torch.tensor(a.pooled_columns), persistent=False)  # (C, R)
 
     def plain(self, inputs: Tensor, state: RecurrentState | None = None, keep: Tensor | None = None) -> Outputs:
         """The forward pass as the paper draws it; see `run` for the arguments."""

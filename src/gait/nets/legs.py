@@ -60,8 +60,8 @@ class LegsNet(VelocityNet):
         a = self.architecture
         state = self.start(len(inputs)) if state is None else state
         row = _row(inputs, state)
-        rows = torch.arange(inputs.shape[1])[steps] + a.lags[-1]
-        window = row[:, rows[:, None] - torch.tensor(a.lags)]  # (B, T, frames, F)
+        rows = torch.arange(inputs.shape[1], device=row.device)[steps] + a.lags[-1]
+        window = row[:, rows[:, None] - torch.tensor(a.lags, device=row.device)]  # (B, T, frames, F)
         own = unflatten(window[..., SHARED:], -1, (a.legs, PER_LEG))  # (B, T, frames, L, 12)
         shared = window[..., None, :SHARED].expand(*own.shape[:-1], SHARED)
         tokens = torch.cat([shared, own[..., list(a.leg_columns)]], -1)

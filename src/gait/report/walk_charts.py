@@ -45,6 +45,10 @@ class Trace:
     """Standard deviation of the velocity by each leg, of `gait-legs`, rms over axes (N, L), m/s."""
     contact: Array | None = None
     """Probability of contact of each foot (N, L)."""
+    foot_force: Array | None = None
+    """Vertical force of the ground on each foot (N, L), N."""
+    slip: Array | None = None
+    """Speed of each foot over the ground (N, L), m/s; nan in swing."""
 
     @staticmethod
     def of(log: Log, trajectory: Trajectory, network: StateArrays | None, attention: StateArrays | None) -> Trace:
@@ -57,6 +61,7 @@ class Trace:
             attention: with the attention or the measurements of the legs, if there are any.
         """
         shares, legs = (None, None) if attention is None else (attention.attention, attention.legs)
+        feet = None if attention is None or attention.foot_pos_w is None else attention
         by_token = shares is not None and legs is None and shares.shape[2] == len(log.leg_names) + 2
         return Trace(
             t=log.t - log.t[0],
@@ -66,8 +71,16 @@ class Trace:
             predicted=None if network is None else network.predicted,
             attention=shares.sum(1) if shares is not None and by_token else None,
             leg_std=None if legs is None else np.sqrt(np.square(legs[1]).mean(2)),
-            contact=None if attention is None or attention.foot_pos_w is None else np.asarray(attention.contact),
+            contact=None if feet is None else np.asarray(feet.contact, dtype=np.float64),
+            foot_force=None if feet is None else feet.foot_force,
+            slip=None if feet is None or feet.slip is None else _in_stance(feet.slip, np.asarray(feet.contact)),
         )
+
+
+def _in_stance(speed: Array, contact: Array) -> Array:
+    """Speeds of feet (N, L) where they stand; all of them where no contact is known, as without torques."""
+    known = np.isfinite(contact)
+    return np.where(known & (np.nan_to_num(contact) <= 0.5), np.nan, speed)
 
 
 def vel_b_std(trajectory: Trajectory) -> Array:
@@ -80,7 +93,7 @@ def walk_charts(log: Log, traces: Mapping[str, Trace]) -> list[Chart]:
     """Charts of a log and traces by method.
 
     `velocity`, `strides` (closely, of a long log), `error` with ground truth or `std` without, `from-above`, and as far
-    as a method has them `attention`, `legs` and `contacts`. The velocity is that of the filter.
+    as a method has them `attention`, `legs`, `contacts`, `forces` and `slip`. The velocity is that of the filter.
     """
     first, t = next(iter(traces)), log.t - log.t[0]
     middle = window(t, float(t[-1] - STRIDES) / 2.0, STRIDES)
@@ -103,11 +116,24 @@ def walk_charts(log: Log, traces: Mapping[str, Trace]) -> list[Chart]:
             caption += " It is low for a foot in stance, high in swing."
             panels = _leg_panels(log, "standard deviation", "m/s", method, trace.leg_std, middle, log_y=True)
             charts.append(Chart("legs", "Standard deviation of each leg", caption, panels, share_y=True))
-        if trace.contact is not None:
-            caption = f"Probability that each foot is on the ground, {feet}"
-            panels = _leg_panels(log, "probability", "-", method, trace.contact, middle)
-            charts.append(Chart("contacts", "Contact of each foot", caption, panels, share_y=True))
+        charts += _foot_charts(log, method, trace, middle, feet)
     return charts
+
+
+def _foot_charts(log: Log, method: str, trace: Trace, rows: slice, feet: str) -> list[Chart]:
+    """`contacts`, `forces` and `slip`, each as far as it is known."""
+    what = (
+        ("contacts", "Contact of each foot", "Probability that each foot is on the ground", "probability", "-",
+         trace.contact),
+        ("forces", "Force on each foot", "Vertical force of the ground by the joint torques", "force", "N",
+         trace.foot_force),
+        ("slip", "Slip of each foot", "Speed over the ground of each foot that stands", "slip", "m/s", trace.slip),
+    )  # fmt: skip
+    return [
+        Chart(name, title, f"{words}, {feet}", _leg_panels(log, label, unit, method, values, rows), share_y=True)
+        for name, title, words, label, unit, values in what
+        if values is not None and np.isfinite(values[rows]).any()
+    ]
 
 
 def _velocity(log: Log, traces: Mapping[str, Trace], rows: slice, band: str) -> tuple[Panel, ...]:

@@ -29,7 +29,7 @@ def save_checkpoint(path: Path, trainer: Trainer) -> None:
             updates[name] = float(state["step"])
     header: dict[str, Any] = {"history": trainer.history, "commit": trainer.commit}
     header |= {"config": trainer.config.as_dict(), "updates": updates}
-    write_arrays(path, "checkpoint", {name: tensor.numpy() for name, tensor in tensors.items()}, header)
+    write_arrays(path, "checkpoint", {name: tensor.cpu().numpy() for name, tensor in tensors.items()}, header)
 
 
 def load_checkpoint(path: Path, trainer: Trainer) -> None:
@@ -47,8 +47,9 @@ def load_checkpoint(path: Path, trainer: Trainer) -> None:
         for name, parameter in trainer.net.named_parameters():
             if name in header["updates"]:
                 trainer.optimiser.state[parameter] = {
+                    # Adam counts on the processor, wherever its weights are.
                     "step": torch.tensor(header["updates"][name]),
-                    **{moment: tensors[f"{moment}.{name}"] for moment in _MOMENTS},
+                    **{moment: tensors[f"{moment}.{name}"].to(parameter.device) for moment in _MOMENTS},
                 }
         trainer.history, trainer.commit = list(header["history"]), str(header["commit"])
     except (ValueError, KeyError, TypeError, RuntimeError):

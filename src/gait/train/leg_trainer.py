@@ -10,6 +10,7 @@ from torch import Tensor, unflatten
 from gait.nets.features import PER_LEG, POSITION, SHARED, VELOCITY, flipped
 from gait.nets.legs import LegsNet
 from gait.train.data import FILTER, generator
+from gait.train.devices import tensor_on
 from gait.train.loop import Trainer
 from gait.train.losses import carried_likelihood, carry, leg_likelihood
 from gait.train.validate import NetworkScore, score_of
@@ -32,11 +33,11 @@ class LegsTrainer(Trainer):
         filtered = number >= config.l1_iterations
         every = DENSE if filtered else SPARSE
         batch = self.source.batch(number)
-        features, velocity = mirrored(torch.from_numpy(batch.features), torch.from_numpy(batch.velocity), rng)
+        features, velocity = mirrored(self._tensor(batch.features), self._tensor(batch.velocity), rng)
         features = legs_apart(features, velocity, config.legs_apart, rng)
         features = stances_moved(features, config.stance_shift, rng)
         steps = slice(int(rng.integers(every)), None, every)
-        used = legs_in_use(batch.present[:, 0], config.hidden_legs, rng)
+        used = legs_in_use(batch.present[:, 0], config.hidden_legs, rng).to(self.device)
         legs = self.net.legs(features, None, steps, used)
         truth = velocity[:, steps]
         loss = leg_likelihood(legs, truth, used)
@@ -52,14 +53,14 @@ class LegsTrainer(Trainer):
         """The error of the small filter over the validation episodes, which are as long as the shortest of them."""
         episodes, rng = self.source.validation, generator(self.config, FILTER, 0)
         steps = min(len(episode.features) for episode in episodes)
-        features = torch.from_numpy(np.stack([episode.features[:steps] for episode in episodes]))
-        velocity = torch.from_numpy(np.stack([episode.velocity[:steps] for episode in episodes]))
-        used = torch.from_numpy(np.stack([episode.present[0] for episode in episodes]))
+        features = self._tensor(np.stack([episode.features[:steps] for episode in episodes]))
+        velocity = self._tensor(np.stack([episode.velocity[:steps] for episode in episodes]))
+        used = self._tensor(np.stack([episode.present[0] for episode in episodes]))
         with torch.no_grad():
             legs = self.net.legs(features, None, slice(None, None, DENSE), used)
             carried = carry(legs, velocity[:, ::DENSE], features[:, ::DENSE, :3], used, self._dt, DENSE, rng)
         both = torch.stack([carried.error, 0.5 * torch.log(carried.variance)])  # (2, T, B, 3)
-        error, log_std = both.transpose(1, 2).reshape(2, -1, 3).numpy().astype(np.float64)
+        error, log_std = both.transpose(1, 2).reshape(2, -1, 3).cpu().numpy().astype(np.float64)
         return score_of([(error, log_std)], [np.zeros_like(error)])
 
     @property
@@ -90,7 +91,7 @@ def legs_apart(features: Tensor, velocity: Tensor, share: float, rng: np.random.
     batch, steps = velocity.shape[:2]
     own = unflatten(features[..., SHARED:], -1, (-1, PER_LEG))  # (B, T, L, 12)
     later = rng.integers(steps, size=(batch, own.shape[2])) * (rng.random((batch, 1)) < share)
-    rows = torch.from_numpy((np.arange(steps)[None, :, None] + later[:, None]) % steps)  # (B, T, L)
+    rows = tensor_on(features.device, (np.arange(steps)[None, :, None] + later[:, None]) % steps)  # (B, T, L)
     moved = torch.take_along_dim(own, rows[..., None], 1)
     then = torch.take_along_dim(velocity[:, :, None].expand(-1, -1, own.shape[2], -1), rows[..., None], 1)
     moved[..., VELOCITY : VELOCITY + 3] += velocity[:, :, None] - then
@@ -107,13 +108,15 @@ def stances_moved(features: Tensor, std: float, rng: np.random.Generator) -> Ten
     batch, legs = len(features), (features.shape[-1] - SHARED) // PER_LEG
     shift = rng.normal(0.0, std, (batch, 1, 3)) + rng.normal(0.0, 0.3 * std, (batch, legs, 3))
     moved = unflatten(features.clone()[..., SHARED:], -1, (legs, PER_LEG))  # (B, T, L, 12)
-    moved[..., POSITION : POSITION + 3] += torch.from_numpy(shift.astype(np.float32))[:, None]
+    moved[..., POSITION : POSITION + 3] += tensor_on(features.device, shift.astype(np.float32))[:, None]
     return torch.cat([features[..., :SHARED], moved.flatten(2)], -1)
 
 
 def mirrored(features: Tensor, velocity: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Half of the sequences as in a mirror: a robot is the same to its left and to its right."""
-    sign = torch.from_numpy(np.where(rng.random(len(features)) < 0.5, -1.0, 1.0).astype(np.float32))[:, None, None]
-    flip = torch.tensor(flipped((features.shape[-1] - SHARED) // 3))
-    along_y = torch.tensor([False, True, False])
+    device = features.device
+    signs = np.where(rng.random(len(features)) < 0.5, -1.0, 1.0).astype(np.float32)
+    sign = tensor_on(device, signs)[:, None, None]
+    flip = torch.tensor(flipped((features.shape[-1] - SHARED) // 3), device=device)
+    along_y = torch.tensor([False, True, False], device=device)
     return torch.where(flip, sign * features, features), torch.where(along_y, sign * velocity, velocity)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from gait.arrays import AnyArray
 from gait.errors import GaitError
 from gait.io.atomic import commit, sweep_files
 from gait.io.locks import folder_lock
@@ -25,6 +26,7 @@ from gait.robot import Robot
 from gait.train.checkpoint import load_checkpoint, save_checkpoint
 from gait.train.config import TrainConfig, write_config
 from gait.train.data import MASK, DataSet, SequenceSource, generator, most_legs, normaliser
+from gait.train.devices import CPU, device_of, tensor_on
 from gait.train.episode_pool import EpisodePool
 from gait.train.losses import loss_of
 from gait.train.recorder import Recorder
@@ -51,11 +53,11 @@ class TrainingProgress:
 class Trainer:
     """A training that can be stopped after any iteration."""
 
-    def __init__(self, config: TrainConfig, source: SequenceSource) -> None:
-        """Make a network with fresh weights for the data of a source."""
+    def __init__(self, config: TrainConfig, source: SequenceSource, device: torch.device = CPU) -> None:
+        """Make a network with fresh weights for the data of a source, on a device."""
         # One core: with more, sums are split differently and the last bits would depend on the machine.
         torch.set_num_threads(1)
-        self.config, self.source = config, source
+        self.config, self.source, self.device = config, source, device
         architecture = architecture_of({**config.architecture, "legs": len(source.subject.leg_names)})
         self.net: VelocityNet
         if config.init:
@@ -70,6 +72,8 @@ class Trainer:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(config.seed)
                 self.net = build(architecture, mean, std)
+        # Drawn or read on the processor: the weights at the start are the same on every device.
+        self.net.to(device)
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=config.learning_rate)
         self.history: list[dict[str, Any]] = []
         # Of the code that runs: by the end of a long training the files may have moved on.
@@ -86,7 +90,7 @@ class Trainer:
         """From a batch of sequences, with an update after every `truncate` steps; returns loss and gradient."""
         config = self.config
         uncertain = number >= config.l1_iterations
-        features, velocity, contact = map(torch.from_numpy, self.source.batch(number)[:3])
+        features, velocity, contact = map(self._tensor, self.source.batch(number)[:3])
         keep = self._keep(number)
         state: RecurrentState | None = None
         losses, norms = [], []
@@ -148,7 +152,11 @@ class Trainer:
         if a.kind == "gait" and self.config.dead_leg > 0.0:
             dead = np.flatnonzero(rng.random(shape[0]) < self.config.dead_leg)
             keep[dead, :, :, 2 + rng.integers(a.legs, size=len(dead))] = False
-        return keep
+        return keep.to(self.device)
+
+    def _tensor(self, array: AnyArray) -> torch.Tensor:
+        """An array on the device of the training."""
+        return tensor_on(self.device, array)
 
 
 def trainer_of(config: TrainConfig) -> type[Trainer]:
@@ -185,6 +193,7 @@ def train(
     workers: int = 1,
     checkpoint_seconds: float = 120.0,
     on_progress: Callable[[TrainingProgress], None] | None = None,
+    device: str = "cpu",
 ) -> Model:
     """Train a network and leave its model file, curves and a log for TensorBoard in a folder.
 
@@ -195,39 +204,35 @@ def train(
         workers: processes that simulate, if rollouts are fresh.
         checkpoint_seconds: time between two checkpoints.
         on_progress: called after every iteration.
+        device: what computes: cpu, cuda, or auto, which is cuda where torch finds it.
 
     Returns:
         The model, as it was written to `model.safetensors`.
     """
-    out = Path(out)
+    out, where = Path(out), device_of(device)
     with folder_lock(out, "choose another folder"):
         sweep_files(out)
-        return _train(config, out, resume, workers, checkpoint_seconds, on_progress)
+        with closing(open_source(config, workers)) as source:
+            return _train(trainer_of(config)(config, source, where), out, resume, checkpoint_seconds, on_progress)
 
 
 def _train(
-    config: TrainConfig,
+    trainer: Trainer,
     out: Path,
     resume: bool,
-    workers: int,
     checkpoint_seconds: float,
     on_progress: Callable[[TrainingProgress], None] | None,
 ) -> Model:
-    source = open_source(config, workers)
-    try:
-        trainer = trainer_of(config)(config, source)
-        if resume:
-            load_checkpoint(out / CHECKPOINT, trainer)
-        else:
-            write_config(config, out / CONFIG)
-        with closing(Recorder(out, trainer.history)) as recorder:
-            save = partial(save_checkpoint, out / CHECKPOINT, trainer)
-            for progress in iterations(trainer, recorder, save, checkpoint_seconds):
-                if on_progress is not None:
-                    on_progress(progress)
-            return finish(trainer, out, recorder)
-    finally:
-        source.close()
+    if resume:
+        load_checkpoint(out / CHECKPOINT, trainer)
+    else:
+        write_config(trainer.config, out / CONFIG)
+    with closing(Recorder(out, trainer.history)) as recorder:
+        save = partial(save_checkpoint, out / CHECKPOINT, trainer)
+        for progress in iterations(trainer, recorder, save, checkpoint_seconds):
+            if on_progress is not None:
+                on_progress(progress)
+        return finish(trainer, out, recorder)
 
 
 def iterations(
@@ -263,7 +268,7 @@ def finish(trainer: Trainer, out: Path, recorder: Recorder) -> Model:
     model.save(path, half=trainer.config.half)
     if trainer.config.half:
         rounded = load_model(path)
-        trainer.net = network_of(rounded)
+        trainer.net = network_of(rounded).to(trainer.device)
         model = replace(rounded, results=trainer.score().as_dict("validation_"))
         model.save(path, half=True)
     recorder.draw()

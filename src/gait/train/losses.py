@@ -17,6 +17,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -25,6 +26,7 @@ from gait.nets.base import Outputs
 from gait.nets.legs import LegOutputs
 from gait.nets.torch_filter import gate_inflation, leg_variances
 from gait.parameters import LEG_INSTANT, Options
+from gait.train.devices import tensor_on
 
 LASTING = 14.0
 """In the first stage: how much a single sample's standard deviation is inflated, as the second one finds it."""
@@ -104,11 +106,13 @@ def carry(
     information = every / lasting * used[:, None, :, None]
     residuals = legs.velocity - velocity[:, :, None]
     variances_now = LEG_INSTANT**2 * lasting.detach()
-    error = _draw(rng, (batch, 3), START)
-    bias = _draw(rng, (batch, 3), BIAS * span)
-    drift = torch.from_numpy(np.exp(rng.uniform(math.log(DRIFT[0]), math.log(DRIFT[1]), (batch, 1))).astype(np.float32))
-    noise = _draw(rng, (steps, batch, 3), math.sqrt(span)) * drift
-    variance = torch.full((batch, 3), START**2)
+    device = velocity.device
+    error = tensor_on(device, _draw(rng, (batch, 3), START))
+    bias = tensor_on(device, _draw(rng, (batch, 3), BIAS * span))
+    drifts = np.exp(rng.uniform(math.log(DRIFT[0]), math.log(DRIFT[1]), (batch, 1)))
+    drift = tensor_on(device, drifts.astype(np.float32))
+    noise = tensor_on(device, _draw(rng, (steps, batch, 3), math.sqrt(span))) * drift
+    variance = torch.full((batch, 3), START**2, device=device)
     grow = (drift**2 + 0.1 * BIAS**2) * span
     turn = rate * span
     errors, spreads = [], []
@@ -137,5 +141,5 @@ def carried_likelihood(carried: Carried) -> Tensor:
     return 0.5 * (torch.square(error) / variance + torch.log(variance)).mean()
 
 
-def _draw(rng: np.random.Generator, shape: tuple[int, ...], std: float) -> Tensor:
-    return torch.from_numpy((std * rng.standard_normal(shape)).astype(np.float32))
+def _draw(rng: np.random.Generator, shape: tuple[int, ...], std: float) -> npt.NDArray[np.float32]:
+    return (std * rng.standard_normal(shape)).astype(np.float32)

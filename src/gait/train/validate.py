@@ -15,6 +15,7 @@ from gait.nets.base import RecurrentState, VelocityNet
 from gait.nets.build import network_of
 from gait.nets.model import Model
 from gait.train.data import Episode
+from gait.train.devices import tensor_on
 
 CHUNK = 500
 """Steps at a time; the state is carried on."""
@@ -61,8 +62,9 @@ def predict(net: VelocityNet, inputs: Sequence[AnyArray]) -> list[tuple[Array, A
     with torch.no_grad():
         for first in range(0, longest, CHUNK):
             piece = slice(first, first + CHUNK)
-            outputs = net(torch.from_numpy(batch[:, piece]), state)
-            velocity[:, piece], log_std[:, piece], state = outputs[0].numpy(), outputs[1].numpy(), outputs[2]
+            outputs = net(tensor_on(net.mean.device, batch[:, piece]), state)
+            velocity[:, piece], log_std[:, piece] = (output.cpu().numpy() for output in outputs[:2])
+            state = outputs[2]
     return [(v[: len(x)], u[: len(x)]) for v, u, x in zip(velocity, log_std, inputs, strict=True)]
 
 
