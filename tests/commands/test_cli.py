@@ -1,6 +1,7 @@
 """The command line as a user meets it: output, exit codes, and what is left on the disk."""
 
 import ast
+import importlib
 import json
 import os
 import re
@@ -304,6 +305,46 @@ def test_help_lists_every_verb_and_each_explains_itself(capsys: pytest.CaptureFi
         assert "--json" in capsys.readouterr().out
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"gait {gait.__version__}\n"
+
+
+@pytest.mark.parametrize("verb", verbs.VERBS)
+def test_the_help_of_a_verb_fits_a_terminal(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    module = importlib.import_module(f"gait.commands.{verbs.MODULES.get(verb, verb)}")
+    said = getattr(module, f"{verb.capitalize()}Options").__doc__
+    assert " ".join(said.split()) in " ".join(text.split())
+    # Options that are off unless they are given say nothing about a default.
+    assert "{None}" not in text and "default: None" not in text and "default: False" not in text
+
+
+def test_notes_are_wrapped_below_their_words() -> None:
+    option = "--joint-names " + ",".join(f"FL_{i}_joint=FR_{i}_joint" for i in range(6))
+    lines = verbs.wrapped([f"LOOK legs: {'word ' * 20}{option}", "- short", "ok   rate: 500 Hz"])
+    assert lines[0].startswith("LOOK legs: word") and all(line.startswith("     ") for line in lines[1:-2])
+    assert all(len(line) <= 79 for line in lines if "FL_0" not in line) and lines[-2:] == [
+        "- short",
+        "ok   rate: 500 Hz",
+    ]
+    assert any(option.split()[1] in line for line in lines), "an option stays whole"
+
+
+def test_progress_without_a_terminal_is_a_few_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(verbs.time, "monotonic", lambda: now[0])
+    with verbs.count_bar(False, "episodes", lines=True) as update:
+        for done in range(11):
+            now[0] = 10.0 * done
+            update(done, 10, "2 falls")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"{done} of 10 episodes, 2 falls" for done in (0, 3, 6, 9, 10)]
 
 
 HEAVY = ("numpy", "numba", "mujoco", "torch", "rich.table", "matplotlib")

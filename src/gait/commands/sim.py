@@ -89,8 +89,10 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
             note += f", {node_note(_speeds(now))}"
         update(now.finished, now.total, note)
 
+    if not options.interactive and not options.json:
+        print(f"simulating {config.episodes} episodes of {config.seconds:g} s: {location(out)}", file=sys.stderr)
     try:
-        with count_bar(options.interactive, "episodes") as update:
+        with count_bar(options.interactive, "episodes", lines=not options.json) as update:
             if options.ray is None:
                 end = collect(config, out, options.workers, remember)
             else:
@@ -140,7 +142,7 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
             raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
             velocities = Velocities.of(sense(raw, robot, sensors_of(config.sensors, seed=seed), noise), estimator)
     total = round(config.seconds * look.fps)
-    with count_bar(options.interactive, "frames") as update:
+    with count_bar(options.interactive, "frames", lines=not options.json) as update:
         for image in frames(Simulation(episode, seed, episode_feedback(config, episode, seed)), look, velocities):
             images.append(image)
             update(len(images), total, "")
