@@ -41,7 +41,7 @@ def _mistakes(robot: Robot) -> Iterator[str]:
     if np.linalg.norm(robot.imu_position) > 3.0 * robot.leg_length:
         yield f"the IMU is {np.linalg.norm(robot.imu_position):.2f} m from the origin of {robot.base_link}"
     if not robot.kp.any():
-        yield "no joint has a gain (kp): torques must be measured, joint targets do not tell them"
+        yield "no joint has a gain (kp), so torques must be measured: joint targets tell them only with `kp` and `kd`"
     lateral = dict(zip(robot.leg_names, feet[:, 1], strict=True))
     if lateral.get("left", 0.0) < lateral.get("right", 0.0):
         yield (
