@@ -142,7 +142,7 @@ def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
             raw = run_episode(episode, seed, episode_feedback(config, episode, seed))
             velocities = Velocities.of(sense(raw, robot, sensors_of(config.sensors, seed=seed), noise), estimator)
     total = round(config.seconds * look.fps)
-    with count_bar(options.interactive, "frames", lines=not options.json) as update:
+    with count_bar(options.interactive, "frames") as update:
         for image in frames(Simulation(episode, seed, episode_feedback(config, episode, seed)), look, velocities):
             images.append(image)
             update(len(images), total, "")
