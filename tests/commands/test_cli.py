@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -172,16 +173,17 @@ def test_convert_tells_what_it_wrote(log_path: Path, capsys: pytest.CaptureFixtu
 
 def test_eval_suggests_a_next_command_that_does_something(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def following(*args: object) -> str:
-        assert main([str(word) for word in ("eval", log_path, *args)]) == 0
+        assert main([str(word) for word in ("eval", *args)]) == 0
         return capsys.readouterr().out.split("next: gait ")[1].strip()
 
     log, tum, npz = open_log(log_path), log_path.with_name("est.tum"), log_path.with_name("my est.npz")
     log.save(tum)
     open_trajectory(tum).save(npz)
-    assert following(npz) == f"convert '{npz}' '{npz.with_suffix('.tum')}'"
-    assert following(tum) == f"eval {log_path} {tum} --alignment first"
-    assert following(tum, "--alignment", "first") == f"eval {log_path} {tum} --alignment yaw"
-    assert main(following(tum).split()) == 0, "the next command must work as it stands"
+    # After a trajectory of one's own, ours on the same log; against a trajectory no method can run.
+    assert following(log_path, npz) == following(log_path, tum) == f"eval {log_path} --methods all"
+    assert following(tum, npz) == f"eval {tum} '{npz}' --alignment first"
+    assert following(tum, npz, "--alignment", "first") == f"eval {tum} '{npz}' --alignment yaw"
+    assert main(shlex.split(following(tum, npz))) == 0, "the next command must work as it stands"
 
 
 def test_eval_prints_the_metrics(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
