@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import io
 import os
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from gait._version import __version__
-from gait.commands import MODULES, VERBS, Outcome
+from gait.commands import MODULES, VERBS, Outcome, wrapped
 from gait.errors import EXTRAS, GaitError, need_extra
 
 USAGE = 2
@@ -82,12 +87,20 @@ def _run(verb: str, args: list[str]) -> None:
     import tyro
 
     module = importlib.import_module(f"gait.commands.{MODULES.get(verb, verb)}")
-    options: Any = tyro.cli(
-        getattr(module, f"{verb.capitalize()}Options"),
-        prog=f"gait {verb}",
-        args=args,
-        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName),
-    )
+    parsed, page = getattr(module, f"{verb.capitalize()}Options"), _Page()
+    try:
+        with redirect_stdout(page):
+            options: Any = tyro.cli(
+                parsed,
+                prog=f"gait {verb}",
+                description=_MARK,
+                args=args,
+                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.PositionalMetavarFromFieldName),
+            )
+    finally:
+        # What follows the kind of value stays in its column.
+        text = re.sub(r" +$", "", _OPTIONAL.sub(r"\1       ", _OFF.sub("", page.getvalue())), flags=re.MULTILINE)
+        print(text.replace(_MARK, _explained(parsed.__doc__ or "")), end="")
     outcome: Outcome = module.run(options)
     if outcome.wrote is not None:
         from gait.io.atomic import folder_of_run, point_latest
@@ -103,6 +116,29 @@ def _run(verb: str, args: list[str]) -> None:
         _print(outcome)
     if outcome.error:
         raise GaitError(outcome.error)
+
+
+_MARK = "DESCRIPTION-OF-THE-VERB"
+_GAP = r"(?:\s|\x1b\[[0-9;]*m)*"
+_OFF = re.compile(rf"{_GAP}\(default:{_GAP}(?:None|False|''|){_GAP}\)")
+_OPTIONAL = re.compile(r"\{None\}\|(\{[^}]*\}|\S*)")
+"""What the parser adds to options that are off unless they are given; it may stand in two lines, and in colour."""
+
+
+class _Page(io.StringIO):
+    """The help that the parser prints, in colour where the terminal has it, without boxes, which hinder a pipe."""
+
+    encoding = "ascii"
+
+    def isatty(self) -> bool:
+        return sys.__stdout__ is not None and sys.__stdout__.isatty()
+
+
+def _explained(text: str) -> str:
+    """What a verb does, in lines that fit the terminal: the parser wraps the help of options alone."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(textwrap.fill(" ".join(one.split()), width, break_on_hyphens=False) for one in paragraphs)
 
 
 def _print(outcome: Outcome) -> None:
@@ -125,8 +161,8 @@ def _print(outcome: Outcome) -> None:
     if outcome.title:
         print(outcome.title)
     print(printed.get(), end="")
-    for note in outcome.notes:
-        print(note)
+    for line in wrapped(outcome.notes):
+        print(line)
     if outcome.wrote is not None:
         print(f"wrote {outcome.wrote}")
     if outcome.next:

@@ -216,9 +216,9 @@ class Context:
         if field is not None:
             self._core.gait_set_contact_source(self.at, CONTACT_SOURCES[field])
 
-    def run(self, rows: Array) -> Array:
-        """States (N, state_doubles) of samples (N, row_doubles)."""
-        out = np.empty((len(rows), self.engine.state_doubles))
+    def run(self, rows: Array, out: Array | None = None) -> Array:
+        """States (N, state_doubles) of samples (N, row_doubles), into `out` if it is given."""
+        out = np.empty((len(rows), self.engine.state_doubles)) if out is None else out
         self._core.gait_run(self.at, pointer(rows), len(rows), pointer(out))
         return out
 

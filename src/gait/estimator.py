@@ -34,6 +34,8 @@ from gait.stepper import Stepper
 
 __all__ = ["DEFAULT", "METHODS", "Estimator", "Method", "State", "StateArrays"]
 
+PART = 8192
+"""Rows of a log that the core is given at a time: of a long log, a copy of all of them would be large."""
 MOST_LAG = 2.0
 """Seconds of the longest lag."""
 
@@ -226,7 +228,11 @@ class Estimator(Stepper):
             if context is None:
                 states = self.stack([self.update(row) for row in log.rows()])
             else:
-                states = StateArrays(context.run(rows_of(log, self.robot)), self._layout)
+                found = np.empty((len(log), context.engine.state_doubles))
+                for first in range(0, len(log), PART):
+                    part = slice(first, first + PART)
+                    context.run(rows_of(log, self.robot, part), found[part])
+                states = StateArrays(found, self._layout)
                 self._forget_past()
             return states.trajectory(log.t, self.method), states
 

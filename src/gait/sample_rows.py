@@ -22,15 +22,17 @@ def width_of(field: str, robot: Robot) -> int:
     return 3 if field in ("gyro", "accel") else robot.num_joints if field in BY_JOINT else robot.num_legs
 
 
-def rows_of(log: Log, robot: Robot) -> Array:
-    """The samples of a Log, joints in the robot's order, as the core takes them (N, row)."""
+def rows_of(log: Log, robot: Robot, part: slice = slice(None)) -> Array:
+    """The samples of a Log, or of a part of it, joints in the robot's order, as the core takes them (N, row)."""
     widths = [1, *(width_of(name, robot) for name in FIELDS), robot.num_legs]
-    rows = np.empty((len(log), sum(widths)))
+    t = log.t[part]
+    rows = np.empty((len(t), sum(widths)))
     stamp, *parts, whole = np.split(rows, np.cumsum(widths[:-1]), axis=1)
-    stamp[:, 0], whole[:] = log.t, 1.0
-    for name, part in zip(FIELDS, parts, strict=True):
+    stamp[:, 0], whole[:] = t, 1.0
+    for name, place in zip(FIELDS, parts, strict=True):
         values = getattr(log, name)
-        part[:] = np.nan if values is None else robot.expanded(values) if name in BY_JOINT else values
+        values = None if values is None else values[part]
+        place[:] = np.nan if values is None else robot.expanded(values) if name in BY_JOINT else values
     return rows
 
 

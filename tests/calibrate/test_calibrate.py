@@ -137,7 +137,10 @@ def test_the_command_writes_a_robot_file(
     assert loaded.joint_names == robot.joint_names and np.abs(loaded.zeros).max() > 0.0
     assert loaded.joint_delay is not None
 
-    assert main(["calibrate", str(path), "--out", str(out), "--robot", str(out), "--json"]) == 0
+    again = ["calibrate", str(path), "--out", str(out), "--robot", str(out), "--json"]
+    assert main(again) == 1, "not over its own input"
+    assert "--force" in capsys.readouterr().err
+    assert main([*again, "--force"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows["joint_zero_FR_hip"]["unit"] == "rad" and rows["joint_delay_std"]["value"] > 0.0
     assert rows["truth"]["value"] == "true"

@@ -1,9 +1,11 @@
 """The command line as a user meets it: output, exit codes, and what is left on the disk."""
 
 import ast
+import importlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -171,16 +173,17 @@ def test_convert_tells_what_it_wrote(log_path: Path, capsys: pytest.CaptureFixtu
 
 def test_eval_suggests_a_next_command_that_does_something(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def following(*args: object) -> str:
-        assert main([str(word) for word in ("eval", log_path, *args)]) == 0
+        assert main([str(word) for word in ("eval", *args)]) == 0
         return capsys.readouterr().out.split("next: gait ")[1].strip()
 
     log, tum, npz = open_log(log_path), log_path.with_name("est.tum"), log_path.with_name("my est.npz")
     log.save(tum)
     open_trajectory(tum).save(npz)
-    assert following(npz) == f"convert '{npz}' '{npz.with_suffix('.tum')}'"
-    assert following(tum) == f"eval {log_path} {tum} --alignment first"
-    assert following(tum, "--alignment", "first") == f"eval {log_path} {tum} --alignment yaw"
-    assert main(following(tum).split()) == 0, "the next command must work as it stands"
+    # After a trajectory of one's own, ours on the same log; against a trajectory no method can run.
+    assert following(log_path, npz) == following(log_path, tum) == f"eval {log_path} --methods all"
+    assert following(tum, npz) == f"eval {tum} '{npz}' --alignment first"
+    assert following(tum, npz, "--alignment", "first") == f"eval {tum} '{npz}' --alignment yaw"
+    assert main(shlex.split(following(tum, npz))) == 0, "the next command must work as it stands"
 
 
 def test_eval_prints_the_metrics(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -304,6 +307,46 @@ def test_help_lists_every_verb_and_each_explains_itself(capsys: pytest.CaptureFi
         assert "--json" in capsys.readouterr().out
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"gait {gait.__version__}\n"
+
+
+@pytest.mark.parametrize("verb", verbs.VERBS)
+def test_the_help_of_a_verb_fits_a_terminal(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    module = importlib.import_module(f"gait.commands.{verbs.MODULES.get(verb, verb)}")
+    said = getattr(module, f"{verb.capitalize()}Options").__doc__
+    assert " ".join(said.split()) in " ".join(text.split())
+    # Options that are off unless they are given say nothing about a default.
+    assert "{None}" not in text and "default: None" not in text and "default: False" not in text
+
+
+def test_notes_are_wrapped_below_their_words() -> None:
+    option = "--joint-names " + ",".join(f"FL_{i}_joint=FR_{i}_joint" for i in range(6))
+    lines = verbs.wrapped([f"LOOK legs: {'word ' * 20}{option}", "- short", "ok   rate: 500 Hz"])
+    assert lines[0].startswith("LOOK legs: word") and all(line.startswith("     ") for line in lines[1:-2])
+    assert all(len(line) <= 79 for line in lines if "FL_0" not in line) and lines[-2:] == [
+        "- short",
+        "ok   rate: 500 Hz",
+    ]
+    assert any(option.split()[1] in line for line in lines), "an option stays whole"
+
+
+def test_progress_without_a_terminal_is_a_few_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(verbs.time, "monotonic", lambda: now[0])
+    with verbs.count_bar(False, "episodes", lines=True) as update:
+        for done in range(11):
+            now[0] = 10.0 * done
+            update(done, 10, "2 falls")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"{done} of 10 episodes, 2 falls" for done in (0, 3, 6, 9, 10)]
 
 
 HEAVY = ("numpy", "numba", "mujoco", "torch", "rich.table", "matplotlib")

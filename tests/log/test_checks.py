@@ -68,9 +68,12 @@ def test_an_imu_that_is_mounted_turned_is_judged_in_the_axes_of_the_body(
     robot = replace(log.load_robot(), imu_quat_wxyz=np.array(quat))
     assert [one.name for one in check_log(turned, robot) if not one.ok] == []
     assert check in wrong(turned)
-    flipped = turned.replace(gyro=-turned.gyro)
-    words = next(one.words for one in check_log(flipped, robot) if one.name == "gyro")
-    assert "turn against the ground truth" in words and "--scale" not in words
+    # All axes are turned in any frame; which one of a turned sensor is, is not named, since --scale has its axes.
+    for signs, option in ((-1.0, "--scale gyro=-1"), (np.array([1.0, 1.0, -1.0]), "")):
+        flipped = turned.replace(gyro=signs * turned.gyro)
+        found = next(one for one in check_log(flipped, robot) if one.name == "gyro")
+        assert "turn against the ground truth" in found.words and found.fix == option
+        assert ("--scale" in found.words) == bool(option)
 
 
 def test_info_tells_topics_guesses_and_checks(capsys: pytest.CaptureFixture[str]) -> None:

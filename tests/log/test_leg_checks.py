@@ -1,13 +1,15 @@
 """Kinematics tell signs and order of joints: on real robots, and without a false alarm on them."""
 
 import itertools
+from dataclasses import replace
 
 import needs
 import numpy as np
 import pytest
 
-from gait import Robot
+from gait import Robot, open_log
 from gait.log.leg_checks import LegReading, better_reading, better_robot
+from gait.samples import SAMPLE
 
 HIPS = [0, 3, 6, 9]
 
@@ -32,6 +34,18 @@ def test_a_real_a1_passes_and_its_flipped_hips_do_not() -> None:
         found = better_reading(turned(motion, joints))
         names = ",".join(f"joints.{motion.robot.joint_names[i]}=-1" for i in joints)
         assert found is not None and found[1] == f"--scale {names}", joints
+
+
+@pytest.mark.parametrize(
+    ("axes", "option"), [((0, 1, 2), "gyro=-1"), ((2,), "gyro.z=-1"), ((0, 1), "gyro.x=-1,gyro.y=-1")]
+)
+def test_a_gyro_of_the_other_sign_is_not_blamed_on_the_legs(axes: tuple[int, ...], option: str) -> None:
+    log = open_log(SAMPLE)
+    motion = LegReading.of(log, Robot.load("go1"))
+    signs = np.ones(3)
+    signs[list(axes)] = -1.0
+    found = better_reading(replace(motion, gyro_b=signs * motion.gyro_b))
+    assert found is not None and found[1] == f"--scale {option}" and found[2] < 0.05
 
 
 @pytest.mark.parametrize("trial", range(10))

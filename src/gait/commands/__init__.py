@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+import textwrap
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
 from gait.errors import GaitError, os_errors
@@ -42,6 +43,8 @@ VERBS: dict[str, str] = {
 """Name and summary of each verb, in the order of the help."""
 MODULES = {"robot": "robots"}
 """Modules of verbs that are not named like them."""
+EVERY = 30.0
+"""Seconds between lines of progress, where there is no bar."""
 STARTING = "starting; the first run compiles, which takes about a minute"
 
 
@@ -73,7 +76,7 @@ class Outcome:
     text: str = ""
     """Printed instead of rows and tables, as it is."""
     notes: Sequence[str] = ()
-    """Explanations and warnings: a line each, after the tables."""
+    """Explanations and warnings, printed after the tables and wrapped there."""
     error: str = ""
     """Why it failed all the same: printed last, as a GaitError, with its exit code."""
 
@@ -84,9 +87,13 @@ def quote(path: str | Path) -> str:
 
 
 def wrapped(notes: Iterable[str]) -> list[str]:
-    """Notes in lines that fit a terminal; what is to be typed stays whole."""
-    words = TextWrapper(79, break_long_words=False, break_on_hyphens=False)
-    return [line for note in notes for line in words.wrap(note)]
+    """Notes in lines that fit a terminal, further lines below the words of the first; an option stays whole."""
+    lines = []
+    for note in notes:
+        mark = next((one for one in ("- ", "ok   ", "LOOK ") if note.startswith(one)), "")
+        indent = " " * len(mark)
+        lines += textwrap.wrap(note, 79, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return lines
 
 
 def refuse_overwriting(paths: Sequence[Path], force: bool) -> None:
@@ -149,7 +156,32 @@ def share_bar(show: bool) -> Iterator[Callable[[str, float], None]]:
 
 
 @contextmanager
-def count_bar(show: bool, what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar that is told how many of how many are done, and a note."""
+def count_bar(show: bool, what: str, lines: bool = False) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar that is told how many of how many are done, and a note.
+
+    Args:
+        show: on a terminal.
+        what: is counted.
+        lines: where no bar is shown, a line on stderr now and then, for a log file.
+    """
+    if lines and not show:
+        yield _CountLines(what).update
+        return
     with _bar(show, what, count=True) as update:
         yield lambda done, total, note: update(completed=done, total=total, note=note)
+
+
+@dataclass
+class _CountLines:
+    """Progress as lines: the first, one every `EVERY` seconds, and the last."""
+
+    what: str
+    last: float | None = None
+    ended: bool = False
+
+    def update(self, done: int, total: int, note: str) -> None:
+        now = time.monotonic()
+        ends = done >= total and not self.ended
+        if self.last is None or ends or (now - self.last >= EVERY and not self.ended):
+            self.last, self.ended = now, ends
+            print(f"{done} of {total} {self.what}{f', {note}' if note else ''}", file=sys.stderr, flush=True)

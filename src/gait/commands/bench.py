@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import textwrap
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -210,7 +209,7 @@ def _realism(options: BenchOptions) -> Outcome:
         CollectConfig(gait=options.gait, terrain=options.terrain, seed=options.seed)
         from gait.bench.realism.realism_report import measured_files, realism_study, write_realism
 
-        logs = measured_files(options.logs, options.robot or "", progress)
+        logs, said = measured_files(options.logs, options, progress)
         study = realism_study(logs, options.gait, options.terrain, 2 if options.quick else 8, options.seed, progress)
         out = out_folder(options.out, "bench")
         progress("drawing", 1.0)
@@ -218,8 +217,7 @@ def _realism(options: BenchOptions) -> Outcome:
         settings = {"command": command, "gait": options.gait, "terrain": options.terrain, "seed": str(options.seed)}
         path = write_realism(study, out, settings)
     more = f"gait eval {quote(options.logs[0])} --methods all"
-    notes = [line for note in study.notes() for line in textwrap.wrap(note, 79)]
-    return Outcome(study.rows(), wrote=path, next=more, tables=[study.table()], notes=notes)
+    return Outcome(study.rows(), wrote=path, next=more, tables=[study.table()], notes=[*said, *study.notes()])
 
 
 def _rivals(options: BenchOptions) -> Outcome:
@@ -228,14 +226,14 @@ def _rivals(options: BenchOptions) -> Outcome:
         from gait.bench.courses import FOLDERS, Walk, courses_of, make_test_set
         from gait.bench.walks import log_names
         from gait.io.atomic import atomic_path
-        from gait.io.checked import read_checked
+        from gait.io.checked import read_checked_logs
         from gait.report.table import markdown
 
-        seconds = QUICK_SECONDS if options.quick else SECONDS
+        seconds, said = QUICK_SECONDS if options.quick else SECONDS, list[str]()
         if options.logs:
             names = log_names(options.logs)
-            logs = [read_checked(str(path), options)[0].log for path in options.logs]
-            walks = [Walk(name, 0, log, 0) for name, log in zip(names, logs, strict=True)]
+            read = read_checked_logs(dict(zip(names, options.logs, strict=True)), options)
+            walks, said = [Walk(name, 0, log, 0) for name, log in read.logs.items()], read.notes
         else:
             folder = options.test_set or FOLDERS[options.twin]
             walks, _ = make_test_set(courses_of(options.twin, quick=options.quick), folder, options.workers, progress)
@@ -249,5 +247,4 @@ def _rivals(options: BenchOptions) -> Outcome:
         with atomic_path(path) as temporary:
             temporary.write_text("\n\n".join(map(markdown, tables)) + "\n", encoding="utf-8")
     more = f"gait eval {quote(options.logs[0])} --methods all" if options.logs else "gait bench latency"
-    notes = [line for note in contest.notes() for line in textwrap.wrap(note, 79)]
-    return Outcome(contest.rows(), wrote=path, next=more, tables=[contest.table()], notes=notes)
+    return Outcome(contest.rows(), wrote=path, next=more, tables=[contest.table()], notes=[*said, *contest.notes()])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, out_folder, share_bar
+from gait.commands import Common, Outcome, out_folder, refuse_overwriting, share_bar
 from gait.errors import GaitError
-from gait.read_options import ReadOptions
+from gait.read_options import ReadOptions, given_words
 from gait.rows import Row
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class CalibrateOptions(Common, ReadOptions):
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
     out: Optional[Path] = None  # noqa: UP045
     """The robot file to write; robot.yaml in runs/calibrate/STAMP by default."""
+    force: bool = False
+    """Write over a file that is there."""
 
 
 def run(options: CalibrateOptions) -> Outcome:
@@ -48,14 +50,16 @@ def run(options: CalibrateOptions) -> Outcome:
         raise GaitError("give the logs of one or more walks: gait calibrate LOG...")
     if options.out is not None and options.out.suffix not in (".yaml", ".yml"):
         raise GaitError(f"{options.out} does not end in .yaml: rename it")
+    refuse_overwriting([options.out] if options.out is not None else [], options.force)
     with share_bar(options.interactive) as progress:
         from gait.calibrate import calibrate
-        from gait.io import read
         from gait.io.atomic import atomic_path
+        from gait.io.checked import read_checked_logs
         from gait.robot import Robot
 
         progress("reading the logs", 0.0)
-        logs = [read(path, options).log for path in options.logs]
+        read = read_checked_logs({str(path): path for path in options.logs}, options)
+        logs = list(read.logs.values())
         names = {log.robot for log in logs}
         if len(names) > 1:
             raise GaitError(f"the logs are of several robots, {', '.join(sorted(names))}: give those of one")
@@ -68,9 +72,19 @@ def run(options: CalibrateOptions) -> Outcome:
         out = options.out or out_folder(None, "calibrate") / "robot.yaml"
         with atomic_path(out) as temporary:
             temporary.write_text(_description(options, found), encoding="utf-8")
-    following = shlex.join(["gait", "run", str(options.logs[0]), "--robot", str(out)])
+    words = given_words(replace(options, robot=str(out)))
+    following = ["gait", "run", str(options.logs[0]), *words]
+    if read.correction:
+        following = ["gait", "calibrate", *map(str, options.logs), *read.correction]
     title = f"{robot.name}: {found.seconds:.0f} s of walking, {'with' if found.truth else 'without'} ground truth"
-    return Outcome(_rows(found), title=title, text=_text(found), notes=_notes(found), wrote=out, next=following)
+    return Outcome(
+        [*_rows(found), *read.wrong],
+        title=title,
+        text=_text(found),
+        notes=[*read.notes, *_notes(found)],
+        wrote=out,
+        next=shlex.join(following),
+    )
 
 
 def _rows(found: Calibrated) -> list[Row]:
@@ -131,7 +145,7 @@ def _notes(found: Calibrated) -> list[str]:
     )
     pairs = sorted({" and ".join(sorted((one.what, one.rival))) for one in findings if one.rival})
     rivals = [f"Cannot be told apart: {', '.join(pairs)}."] if pairs else []
-    return [line for note in (text, *rivals) for line in textwrap.wrap(note, 79)]
+    return [text, *rivals]
 
 
 def _description(options: CalibrateOptions, found: Calibrated) -> str:

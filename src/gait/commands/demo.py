@@ -39,10 +39,10 @@ def run(options: DemoOptions) -> Outcome:
         [row for row in walk_rows(study) if row.name.split(".", 1)[1] in ROWS],
         tables=[method_table(method_figures(study), BRIEF, "20 s of a simulated Go1 in trot")],
         notes=[
-            "velocity: rms error in the body frame; 5 s drift: rms position error after 5 s;",
-            "a step: time one sample takes, of the 2000 us available at 500 Hz",
-            "Nothing slips here, which suits iekf; `gait bench tables` has slippery ground and unseen gaits.",
+            "velocity: rms error in the body frame; 5 s drift: rms position error after 5 s; a step: time one sample"
+            " takes, of the 2000 us available at 500 Hz",
+            "Hardly a foot slips here, which suits iekf; `gait bench tables` has slippery ground and unseen gaits.",
         ],
         wrote=path,
-        next=f"gait eval {quote(SAMPLE)} --methods all",
+        next=f"gait view {quote(SAMPLE)}",
     )

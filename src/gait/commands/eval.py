@@ -7,18 +7,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Optional
+from typing import Literal, Optional
 
 from tyro.conf import Positional
 
 from gait.cluster.ray_option import RayAddress, node_rows, processors
-from gait.commands import Common, Outcome, count_bar, quote, report_file, share_bar, wrapped
+from gait.commands import Common, Outcome, count_bar, quote, report_file, share_bar
 from gait.errors import GaitError
 from gait.read_options import ReadOptions, given_words, plain_options
 from gait.rows import Row
-
-if TYPE_CHECKING:
-    from gait.log import Log
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ def run(options: EvalOptions) -> Outcome:
 
 def _trajectory(options: EvalOptions, path: Path) -> Outcome:
     from gait.io import read
-    from gait.io.checked import read_checked, warnings_of, wrong_rows
+    from gait.io.checked import correcting_words, read_checked, warnings_of, wrong_rows
     from gait.log import Log
     from gait.metrics import summary
 
@@ -87,28 +84,37 @@ def _trajectory(options: EvalOptions, path: Path) -> Outcome:
     align, gap = options.alignment, options.max_gap
     rows = summary(estimate, truth, contact=contact, alignment=align, seconds=seconds, max_gap=gap)
     rows += wrong_rows(findings)
-    notes = wrapped((*warnings_of(findings, options), *reading.notes, *judged.notes))
-    return Outcome(rows, title=f"{path} against {options.log}", notes=notes, next=_next(options, path))
+    notes = (*warnings_of(findings, options), *reading.notes, *judged.notes)
+    if fix := correcting_words(findings, options):
+        following = ["gait", "eval", str(options.log), str(path), *fix]
+    elif isinstance(truth, Log):
+        following = ["gait", "eval", str(options.log), "--methods", "all", *given_words(options)]
+    else:
+        other = "yaw" if options.alignment == "first" else "first"
+        following = ["gait", "eval", str(options.log), str(path), "--alignment", other]
+    return Outcome(rows, title=f"{path} against {options.log}", notes=notes, next=shlex.join(following))
 
 
-def _next(options: EvalOptions, path: Path) -> str:
-    """Poses for other tools; where they came from such a file, another alignment."""
-    if path.suffix.lower() not in (".tum", ".txt"):
-        return f"gait convert {quote(path)} {quote(path.with_suffix('.tum'))}"
-    other = "yaw" if options.alignment == "first" else "first"
-    return shlex.join(["gait", "eval", str(options.log), str(path), "--alignment", other, *given_words(options)])
+def _after_methods(options: EvalOptions, fix: Sequence[str]) -> str:
+    """The same with what is wrong corrected, or a look at where the methods differ."""
+    if fix:
+        return shlex.join(
+            ["gait", "eval", *map(str, (options.log, *options.others)), "--methods", *options.methods, *fix]
+        )
+    return shlex.join(["gait", "view", str(options.log), "--methods", *options.methods, *given_words(options)])
 
 
 def _methods(options: EvalOptions) -> Outcome:
     with share_bar(options.interactive) as progress:
         from gait.bench.walks import left_out_notes, log_names, method_figures, walk_rows, walk_study, write_walk_report
+        from gait.io.checked import read_checked_logs
         from gait.methods import METHODS
         from gait.report.method_table import NOTE, figure_table
 
         paths = (options.log, *options.others)
         methods = tuple(METHODS) if "all" in options.methods else options.methods
-        logs, notes, wrong = _logs(options, dict(zip(log_names(paths), paths, strict=True)))
-        study = walk_study(logs, methods, start=options.start, max_gap=options.max_gap, progress=progress)
+        read = read_checked_logs(dict(zip(log_names(paths), paths, strict=True)), options)
+        study = walk_study(read.logs, methods, start=options.start, max_gap=options.max_gap, progress=progress)
         progress("writing the report", 1.0)
         path = report_file(options.out, "eval")
         settings = _settings(options, paths, study.methods)
@@ -116,29 +122,12 @@ def _methods(options: EvalOptions) -> Outcome:
         write_walk_report(study, path, title, settings)
     title += ", mean (standard deviation)" if len(paths) > 1 else ""
     return Outcome(
-        [*walk_rows(study), *wrong],
+        [*walk_rows(study), *read.wrong],
         tables=[figure_table(method_figures(study), title)],
-        notes=wrapped((*notes, NOTE, *left_out_notes(study))),
+        notes=(*read.notes, NOTE, *left_out_notes(study)),
         wrote=path,
-        next=shlex.join(["gait", "info", str(options.log), *given_words(options)]),
+        next=_after_methods(options, read.correction),
     )
-
-
-def _logs(options: EvalOptions, paths: dict[str, Path]) -> tuple[dict[str, Log], list[str], list[Row]]:
-    """Logs by name, what there is to say about them, and what is wrong as rows."""
-    from gait.io.checked import read_checked, warnings_of, wrong_rows
-
-    logs: dict[str, Log] = {}
-    notes: list[str] = []
-    rows: list[Row] = []
-    for name, path in paths.items():
-        reading, findings = read_checked(path, options)
-        logs[name] = reading.log
-        where = name if len(paths) > 1 else ""
-        said = [f"{where}: {note}" if where else note for note in reading.notes]
-        notes += [*warnings_of(findings, options, where), *said]
-        rows += wrong_rows(findings, where)
-    return logs, notes, rows
 
 
 def _settings(options: EvalOptions, paths: Sequence[Path], methods: Sequence[str]) -> dict[str, str]:
@@ -186,7 +175,7 @@ def _methods_on_cluster(options: EvalOptions, address: str) -> Outcome:
     return Outcome(
         [*rows, *cluster.check_rows(result), *node_rows(result.nodes, "logs", "-")],
         tables=[figure_table(means, title)],
-        notes=wrapped((*cluster.log_notes(result, options), NOTE, *cluster.result_notes(result))),
+        notes=(*cluster.log_notes(result, options), NOTE, *cluster.result_notes(result)),
         wrote=path,
-        next=shlex.join(["gait", "info", location(good[0]), *given_words(options)]),
+        next=shlex.join(["gait", "view", location(good[0]), "--methods", "all", *given_words(options)]),
     )

@@ -46,7 +46,7 @@ def run(options: InfoOptions) -> Outcome:
         with starting(options.interactive):
             rows += self_check()
         return Outcome(rows, title="This installation", next="gait demo")
-    from gait.io.checked import read_checked
+    from gait.io.checked import correcting_words, read_checked
     from gait.io.format import Notes
     from gait.log import Log
     from gait.nets.model import SUFFIX, is_safetensors, load_model, model_names
@@ -67,8 +67,8 @@ def run(options: InfoOptions) -> Outcome:
     if isinstance(record, Log):
         # The estimator's checks of angles in degrees would name every sensor.
         notes += [f"LOOK {line}" for line in (input_checks(record) if not any(one.certain for one in wrong) else ())]
-        fix = ["--fix"] if any(one.certain for one in wrong) and not options.fix else []
-        following = ["gait", "run", str(options.path), *given_words(options), *fix]
+        words = correcting_words(findings, options) or given_words(options)
+        following = ["gait", "run", str(options.path), *words]
     else:
         target = options.path.with_suffix(".npz" if options.path.suffix == ".tum" else ".tum")
         following = ["gait", "convert", str(options.path), str(target), *given_words(options)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, starting, wrapped
+from gait.commands import Common, Outcome, quote, starting
 from gait.errors import GaitError
 from gait.live import PACKAGES
 from gait.methods import DEFAULT
@@ -125,7 +125,7 @@ def run(options: LiveOptions) -> Outcome:
                 node.close()
     words = (source.status(), getattr(source, "note", ""))
     told = [f"{one[:1].upper()}{one[1:]}." for one in (*words, *source.ignored.news()) if one]
-    notes = wrapped((*notes, *monitor.notes, *told, *(others.notes() if others is not None else ())))
+    notes = [*notes, *monitor.notes, *told, *(others.notes() if others is not None else ())]
     following = f"gait run {quote(options.record)}" if options.record is not None and monitor.samples else ""
     rows = [*monitor.rows(), Row("dropped", odometry.dropped, "-")]
     return Outcome(rows, title=source.name, notes=notes, wrote=options.record, next=following)

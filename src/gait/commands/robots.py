@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote
+from gait.commands import Common, Outcome, quote, refuse_overwriting
 from gait.errors import GaitError
 from gait.rows import Row
 
@@ -33,6 +35,8 @@ class RobotOptions(Common):
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
     out: Optional[Path] = None  # noqa: UP045
     """The file to write: YAML for import, named after the robot by default; PNG for show."""
+    force: bool = False
+    """Write over a file that is there."""
     name: str = ""
     """For import: name of the robot; that of the model by default."""
     feet: str = ""
@@ -78,11 +82,13 @@ def _import(options: RobotOptions, robot: Robot, notes: list[str]) -> Outcome:
     out = options.out or Path(f"{robot.name}.yaml")
     if out.suffix not in (".yaml", ".yml"):
         raise GaitError(f"{out} does not end in .yaml: rename it")
+    refuse_overwriting([out], options.force)
     with atomic_path(out) as temporary:
         temporary.write_text(robot_text(robot), encoding="utf-8")
     rows, text = _described(robot)
     notes += [f"LOOK {line}" for line in _mistakes(robot)]
     following = f"gait robot show {quote(out)} --out {quote(out.with_suffix('.png'))}"
+    text = f"{_summary(robot)}\n{text}"
     return Outcome(rows, f"{robot.name}, from {options.robot}", out, following, text=text, notes=notes)
 
 
@@ -94,6 +100,7 @@ def _show(options: RobotOptions, robot: Robot, notes: list[str]) -> Outcome:
 
         if options.out.suffix != ".png":
             raise GaitError(f"{options.out} does not end in .png: rename it")
+        refuse_overwriting([options.out], options.force)
         draw_robot(robot, options.out)
     following = f"gait run LOG --robot {quote(options.robot)}"
     return Outcome(rows, f"{robot.name}: {_summary(robot)}", options.out, following, text=text, notes=notes)
@@ -117,6 +124,7 @@ def _described(robot: Robot) -> tuple[list[Row], str]:
     rows = [Row("robot", robot.name, "-"), Row("base_link", robot.base_link, "-"), Row("mass", robot.mass, "kg")]
     rows += [Row("joints", robot.num_joints, "-")]
     rows += [Row(f"imu_{axis}", float(x), "m") for axis, x in zip("xyz", robot.imu_position, strict=True)]
+    shared, shared_mass = _shared(robot)
     lines = []
     for leg, foot in zip(robot.chains, robot.feet(robot.q_stand), strict=True):
         sole = leg.foot.corners
@@ -129,18 +137,30 @@ def _described(robot: Robot) -> tuple[list[Row], str]:
             else "point"
         )
         place = ", ".join(f"{x:.2f}" for x in foot)
-        mass = float(leg.mass[leg.shared :].sum())
+        mass = float(leg.mass[len(shared) :].sum())
         lines.append([leg.name, str(leg.num_joints), f"{leg.length:.3f}", f"{mass:.2f}", kind, place])
         rows += [Row(f"{leg.name}_joints", " ".join(leg.joint_names), "-"), Row(f"{leg.name}_length", leg.length, "m")]
         rows += [Row(f"{leg.name}_foot", kind, "-"), Row(f"{leg.name}_mass", mass, "kg")]
     heads = ["leg", "joints", "length, m", "mass, kg", "foot", "foot in stance, m"]
     widths = [max(len(line[k]) for line in [heads, *lines]) for k in range(len(heads))]
-    text = "\n".join(
-        "  ".join(f"{word:{width}}" for word, width in zip(line, widths, strict=True)) for line in [heads, *lines]
-    )
-    shared = robot.chains[0].shared
+    text = [
+        "  ".join(f"{word:{width}}" for word, width in zip(line, widths, strict=True)).rstrip()
+        for line in [heads, *lines]
+    ]
+    chains = {leg.name: leg.joint_names[len(shared) :] for leg in robot.legs}
     if shared:
-        waist = sum(float(chain.mass[:shared].sum()) for chain in robot.chains)
-        text += f"\nwaist: the first {shared} of each leg's joints, {waist:.2f} kg"
-    chains = "\n".join(f"{leg.name}: {' '.join(leg.joint_names)}" for leg in robot.legs)
-    return rows, f"{text}\n\n{chains}"
+        rows += [Row("shared_joints", " ".join(shared), "-"), Row("shared_mass", shared_mass, "kg")]
+        chains = {f"every leg ({shared_mass:.2f} kg)": shared, **{f"{leg}, then": one for leg, one in chains.items()}}
+    for name, joints in {"": (), **chains}.items():
+        text += textwrap.wrap(f"{name}: {' '.join(joints)}", 79, subsequent_indent="  ") if joints else [""]
+    return rows, "\n".join(text)
+
+
+def _shared(robot: Robot) -> tuple[tuple[str, ...], float]:
+    """Joints with which all legs begin, such as those of a waist below the IMU, and the mass of their links, kg."""
+    names = [leg.joint_names for leg in robot.legs]
+    count = sum(1 for _ in takewhile(lambda same: len(set(same)) == 1, zip(*names, strict=False)))
+    if robot.num_legs < 2 or not count:
+        return (), 0.0
+    # Their mass stands with one of the legs.
+    return names[0][:count], sum(float(leg.mass[:count].sum()) for leg in robot.legs)

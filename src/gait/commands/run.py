@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, share_bar, wrapped
+from gait.commands import Common, Outcome, quote, share_bar
 from gait.errors import GaitError
 from gait.methods import DEFAULT
 from gait.read_options import NONE, ReadOptions, asked, given_words
@@ -34,7 +34,8 @@ WINDOW = 5.0
 """Seconds of the relative error."""
 SHOWN = {
     "velocity_rmse": "velocity, rms error",
-    "velocity_rmse_slip": "the same while slipping",
+    "velocity_rmse_slip": "the same while a foot slips",
+    "slip_fraction": "a foot slips",
     "re_pos_5s": "drift in 5 s",
     "re_rot_5s": "rotation in 5 s",
     "drift": "drift a metre",
@@ -88,7 +89,7 @@ def run(options: RunOptions) -> Outcome:
     outputs = _outputs(options)
     with share_bar(options.interactive) as progress:
         from gait.io.atomic import whole_folder
-        from gait.io.checked import read_checked, warnings_of, wrong_rows
+        from gait.io.checked import correcting_words, read_checked, warnings_of, wrong_rows
 
         progress("reading the log", 0.0)
         reading, findings = read_checked(options.log, options)
@@ -105,11 +106,14 @@ def run(options: RunOptions) -> Outcome:
                 view.close()
     verb, more = ("eval", ["--methods", "all"]) if log.has_truth else ("view", [])
     following = shlex.join(["gait", verb, str(options.log), *more, *given_words(options)])
-    if options.view:
+    if fix := correcting_words(findings, options):
+        # First of all the figures have to be right.
+        following = shlex.join(["gait", "run", str(options.log), *fix])
+    elif options.view:
         following = f"rerun {quote(options.view[0])}"
     method = done.trajectory.source
     title = f"{options.log.name} by {method}: {log.duration:.1f} s of {done.estimator.robot.name}"
-    notes = wrapped((*warnings_of(findings, options), *reading.notes, *_notes(done)))
+    notes = (*warnings_of(findings, options), *reading.notes, *_notes(done))
     return Outcome(rows, tables=[_table(rows, title, method)], notes=notes, wrote=folder.final, next=following)
 
 
@@ -180,6 +184,7 @@ def _estimate(options: RunOptions, log: Log) -> tuple[_Run, View | None]:
     details = None
     if view is not None or {REPORT, "mcap", "csv"} & set(_outputs(options)):
         # Once more, and not timed: to record attention and feet costs time, and changes no number.
+        del trajectory  # else both are in memory at once
         attentive = Estimator.load(estimator.robot, options.method, attention=True, feet=True)
         trajectory, details = attentive.run_with_details(log, start)
     return _Run(log, estimator, start, trajectory, details, spent), view
@@ -219,13 +224,18 @@ def _notes(done: _Run) -> list[str]:
         )
     flags = {name.replace("_", " "): 100.0 * share for name, share in done.health.items() if name != "starting"}
     if flags:
-        shares = ", ".join(f"{name} {share:.2g} %" for name, share in flags.items())
+        shares = ", ".join(f"{name} {percent(share)}" for name, share in flags.items())
         notes.append(f"Health, in per cent of the samples: {shares}; docs/log.md explains the flags.")
     if done.trajectory.health is not None:
         from gait.log.diagnoses import diagnoses
 
         notes += diagnoses(done.log.t, done.trajectory.health, done.estimator.robot.leg_names)
     return notes
+
+
+def percent(share: float) -> str:
+    """Two digits, whole numbers from ten on; never 100 % of less than all, and never 1e+02 %."""
+    return f"{min(share, 99.0) if share < 100.0 else share:.0f} %" if share >= 10.0 else f"{share:.2g} %"
 
 
 def _rows(done: _Run) -> list[Row]:

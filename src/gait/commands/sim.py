@@ -89,8 +89,10 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
             note += f", {node_note(_speeds(now))}"
         update(now.finished, now.total, note)
 
+    if not options.interactive and not options.json:
+        print(f"simulating {config.episodes} episodes of {config.seconds:g} s: {location(out)}", file=sys.stderr)
     try:
-        with count_bar(options.interactive, "episodes") as update:
+        with count_bar(options.interactive, "episodes", lines=not options.json) as update:
             if options.ray is None:
                 end = collect(config, out, options.workers, remember)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, share_bar
+from gait.commands import Common, Outcome, share_bar
 from gait.methods import DEFAULT
-from gait.read_options import ReadOptions
+from gait.read_options import ReadOptions, given_words
 from gait.rows import Row, rows_to_json
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ def run(options: SmoothOptions) -> Outcome:
 
     with share_bar(options.interactive) as progress:
         from gait.estimator import Estimator
-        from gait.io import read
         from gait.io.atomic import whole_folder
+        from gait.io.checked import correcting_words, read_checked, warnings_of, wrong_rows
         from gait.io.ros.mcap_writer import write_mcap
         from gait.smoothing import smooth_with
 
         progress("reading the log", 0.0)
-        reading = read(options.log, options)
+        reading, findings = read_checked(options.log, options)
         log = reading.log
         estimator = Estimator.load(options.robot or log.robot, options.method)
         progress("smoothing", 0.2)
@@ -70,7 +71,7 @@ def run(options: SmoothOptions) -> Outcome:
         spent = time.perf_counter() - begin
         found = _rows(done, log)
         rows = [Row(f"{who}_{row.name}", row.value, row.unit) for who, some in found.items() for row in some]
-        rows.append(Row("time", spent, "s"))
+        rows += [Row("time", spent, "s"), *wrong_rows(findings)]
         progress("writing", 0.6)
         with whole_folder(options.out, "smooth") as folder:
             done.smoothed.to_tum(folder.work / "trajectory.tum")
@@ -92,8 +93,13 @@ def run(options: SmoothOptions) -> Outcome:
     )  # fmt: skip
     title = f"{options.log.name} by {estimator.method}: {log.duration:.1f} s in {spent:.2f} s"
     table = Table("smooth", title, "", ("",), tuple(found), lines, best="")
-    following = f"gait eval {quote(options.log)} {quote(folder.final / 'trajectory.csv')}" if log.has_truth else ""
-    return Outcome(rows, tables=[table], notes=reading.notes, wrote=folder.final, next=following)
+    following = ["gait", "info", str(folder.final / "trajectory.csv")]
+    if fix := correcting_words(findings, options):
+        following = ["gait", "smooth", str(options.log), *fix]
+    elif log.has_truth:
+        following = ["gait", "eval", str(options.log), following[-1], *given_words(options)]
+    notes = (*warnings_of(findings, options), *reading.notes)
+    return Outcome(rows, tables=[table], notes=notes, wrote=folder.final, next=shlex.join(following))
 
 
 def _rows(done: Smoothed, log: Log) -> dict[str, list[Row]]:

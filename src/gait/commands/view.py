@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, refuse_overwriting, share_bar, wrapped
+from gait.commands import Common, Outcome, quote, refuse_overwriting, share_bar
 from gait.errors import GaitError, os_errors
 from gait.read_options import ReadOptions
 from gait.rows import Row
@@ -52,8 +53,8 @@ def run(options: ViewOptions) -> Outcome:
             raise GaitError(f"{options.out} does not end in .html: name the page so")
         refuse_overwriting([options.out], options.force)
     with share_bar(options.interactive) as progress:
-        from gait.io.checked import read_checked, warnings_of, wrong_rows
-        from gait.report.view_page import events, view_page, write_view
+        from gait.io.checked import correcting_words, read_checked, warnings_of, wrong_rows
+        from gait.report.view_page import LEAST, events, slip_share, view_page, write_view
 
         progress("reading the log", 0.0)
         reading, findings = read_checked(options.log, options)
@@ -69,12 +70,19 @@ def run(options: ViewOptions) -> Outcome:
             page = view_page(title, log, robot, tracks)
     rows = [Row("duration", log.duration, "s"), Row("methods", " ".join(tracks), "-")]
     rows += [Row(f"{kind}s", sum(one.kind == kind for one in found), "-") for kind in ("slip", "fault", "gap")]
+    if share := slip_share(log):
+        rows.append(Row("slip_fraction", share, "-"))
+        lasting = f"slips: those that last {1e3 * LEAST:.0f} ms or longer"
+        notes.append(f"{lasting}; slip_fraction: share of the samples in which a foot slips, however briefly")
     rows += wrong_rows(findings)
     if options.out is None:
         _serve(options, page)
-        return Outcome(rows, title=title, notes=wrapped(notes))
+        return Outcome(rows, title=title, notes=notes)
     rows.append(Row("size", options.out.stat().st_size / 1e6, "MB"))
-    return Outcome(rows, title=title, notes=wrapped(notes), wrote=options.out, next=f"xdg-open {options.out}")
+    following = f"xdg-open {quote(options.out)}"
+    if fix := correcting_words(findings, options):
+        following = shlex.join(["gait", "view", str(options.log), "--out", str(options.out), "--force", *fix])
+    return Outcome(rows, title=title, notes=notes, wrote=options.out, next=following)
 
 
 def _tracks(options: ViewOptions, log: Log, notes: list[str]) -> tuple[Robot, Tracks]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gait.errors import GaitError
@@ -13,7 +13,7 @@ from gait.io.format import Notes, Reading
 from gait.log import Log
 from gait.log.checks import check_log
 from gait.log.finding import CheckFinding
-from gait.read_options import ReadOptions
+from gait.read_options import ReadOptions, given_words
 from gait.robot import Robot
 from gait.rows import Row
 
@@ -63,7 +63,51 @@ def _with(options: ReadOptions, findings: Sequence[CheckFinding]) -> ReadOptions
             options = replace(options, scale=",".join(filter(None, (options.scale, value))))
         elif option == "--align-clock":
             options = replace(options, align_clock=True)
+        elif option == "--joint-names" and options.joint_names is None:
+            options = replace(options, joint_names=value)
+        elif option == "--robot":
+            options = replace(options, robot=value)
     return options
+
+
+def correcting_words(findings: Sequence[CheckFinding], options: ReadOptions) -> list[str]:
+    """Words of a command line that also correct what is wrong with a log; none if nothing is, or nobody knows how."""
+    wrong = [one for one in findings if not one.ok and one.grave and one.fix]
+    if wrong and all(one.certain for one in wrong):
+        return [] if options.fix else [*given_words(options), "--fix"]
+    corrected = _with(options, wrong)
+    return given_words(corrected) if corrected != options else []
+
+
+@dataclass(frozen=True)
+class CheckedLogs:
+    """Logs by name, and what there is to say about them."""
+
+    logs: dict[str, Log]
+    notes: list[str]
+    wrong: list[Row]
+    correction: list[str]
+    """Words of a command line that correct the first one."""
+
+
+def read_checked_logs(paths: Mapping[str, Path], options: ReadOptions) -> CheckedLogs:
+    """Read and check logs; with several, each note begins with the name of its log.
+
+    Args:
+        paths: of the files, by the names of the logs.
+        options: how to read them.
+    """
+    found = CheckedLogs({}, [], [], [])
+    for name, path in paths.items():
+        reading, findings = read_checked(path, options)
+        found.logs[name] = reading.log
+        where = name if len(paths) > 1 else ""
+        said = [f"{where}: {note}" if where else note for note in reading.notes]
+        found.notes.extend([*warnings_of(findings, options, where), *said])
+        found.wrong.extend(wrong_rows(findings, where))
+        if len(found.logs) == 1:
+            found.correction.extend(correcting_words(findings, options))
+    return found
 
 
 def wrong_rows(findings: Sequence[CheckFinding], where: str = "") -> list[Row]:

@@ -123,13 +123,14 @@ def _gyro(log: Log, motion: LegReading | None) -> CheckFinding:
     # Axes of the body are those of the sensor, which --scale names, where it is not turned.
     straight = motion is None or abs(motion.robot.imu_quat_wxyz[0]) == 1.0
     flips = "--scale " + ",".join(f"gyro.{axis}=-1" for axis in turned) if straight else ""
+    flips = "--scale gyro=-1" if len(turned) == 3 else flips
     return verdict(
         "gyro",
         shown,
         Problem(degrees or legs, f"{shown}, {why}: it is in degrees", "--scale gyro=deg/s", True),
         Problem(usual > FAST, f"{shown}: that is degrees a second, most likely", "--scale gyro=deg/s"),
         Problem(usual == 0.0, "it is zero: choose another topic with --imu"),
-        Problem(bool(turned), f"{' and '.join(turned)} turn against the ground truth", flips),
+        Problem(bool(turned), f"its {', '.join(turned)} turn against the ground truth", flips),
     )
 
 
@@ -175,7 +176,9 @@ def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
     ratio = float(np.sum(moved * log.dq)) / max(float(np.sum(moved**2)), 1e-12) if speed > 0.1 else 1.0
     degrees = ["q=deg"] + [f"{name}=deg" for name in ("dq", "q_des") if _degrees(log, name, ratio)]
     wrong_way = [name for i, name in enumerate(robot.joint_names) if _alike(moved[:, i], log.dq[:, i]) < -0.5]
-    flips = ",".join(f"dq.{name}=-1" for name in wrong_way)
+    every = len(wrong_way) == robot.num_joints
+    flips, whose = ",".join(f"dq.{name}=-1" for name in wrong_way), f"dq of {', '.join(wrong_way)}"
+    flips, whose = ("dq=-1", "dq of every joint") if every else (flips, whose)
     joints = verdict(
         "joints",
         f"in range; feet {-height.mean():.2f} m below the body",
@@ -187,7 +190,7 @@ def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
             DEGREES[0] < ratio < DEGREES[1], f"dq is {ratio:.0f} times the change of q: in degrees", "--scale dq=deg/s",
             True,
         ),
-        Problem(bool(wrong_way), f"dq of {', '.join(wrong_way)} has the other sign than q", f"--scale {flips}"),
+        Problem(bool(wrong_way), f"{whose} has the other sign than the change of q", f"--scale {flips}"),
     )  # fmt: skip
     level = ", ".join(robot.leg_names[i] for i in np.flatnonzero(height > -0.05))
     if not level or joints.certain:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -105,7 +105,7 @@ class LegReading:
 
 
 def better_reading(motion: LegReading) -> tuple[str, str, float] | None:
-    """An order of legs, or signs of joints, with which the feet agree far better: words, the option, m/s left."""
+    """Signs of gyro or joints, or an order of legs, with which feet agree far better: words, the option, m/s left."""
     now = motion.disagreement()
     if not now > APART:
         return None
@@ -115,7 +115,8 @@ def better_reading(motion: LegReading) -> tuple[str, str, float] | None:
 
 
 def _readings(motion: LegReading) -> Iterator[tuple[str, str, LegReading]]:
-    """Every order of the legs, and every set of legs with one of their joints turned round."""
+    """Every sign of the gyro's axes, every order of the legs, and every set of legs with one of their joints turned."""
+    yield from _turned_gyros(motion)
     robot, k = motion.robot, motion.per_leg
     legs, names = range(robot.num_legs), robot.joint_names
     same, ones = np.arange(len(names)), np.ones(len(names))
@@ -136,6 +137,21 @@ def _readings(motion: LegReading) -> Iterator[tuple[str, str, LegReading]]:
             words = f"with the sign of {', '.join(names[i] for i in turned)} changed"
             option = f"--scale {','.join(f'joints.{names[i]}=-1' for i in turned)}"
             yield words, option, motion.changed(same, signs)
+
+
+def _turned_gyros(motion: LegReading) -> Iterator[tuple[str, str, LegReading]]:
+    # Axes of the body are those of the sensor, which --scale names, where it is not turned.
+    straight = abs(motion.robot.imu_quat_wxyz[0]) == 1.0
+    for count in (1, 2, 3) if straight else (3,):
+        for axes in itertools.combinations("xyz", count):
+            signs = np.array([-1.0 if axis in axes else 1.0 for axis in "xyz"])
+            which = "" if count == 3 else f" {' and '.join(axes)}"
+            option = "gyro=-1" if count == 3 else ",".join(f"gyro.{axis}=-1" for axis in axes)
+            yield (
+                f"with the sign of the gyro's{which or ' axes'} changed",
+                f"--scale {option}",
+                replace(motion, gyro_b=signs * motion.gyro_b),
+            )
 
 
 def better_robot(motion: LegReading) -> tuple[str, float] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from gait.rows import Row
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.table import Table as RichTable
 
 SPACE = "\N{NO-BREAK SPACE}"
@@ -199,15 +200,20 @@ def rows_to_table(rows: Iterable[Row]) -> RichTable:
     return table
 
 
-def terminal(table: Table) -> RichTable:
-    """For a terminal: best bold, second underlined; below, dim, how much over the best, and the paper's value."""
+def terminal(table: Table) -> Group:
+    """For a terminal: best bold, second underlined; below, dim, how much over the best, and the paper's value.
+
+    Title and caption stand above and below the grid, which may be narrower than they are.
+    """
+    from rich.console import Group
     from rich.text import Text
 
     wide, before = len(table.columns) > ROOMY, ""
     over = next((cell.over for line in table.lines for cell in cell_texts(table, line) if cell.over), "")
     meaning = f"{over}: that much larger than the best" if over.startswith("+") else "3 x: three times the best"
     below_values = "below a value: how much over the best; the paper's value"
-    grid = _grid(title(table), below_values if has_paper(table) else meaning if over else "")
+    caption = below_values if has_paper(table) else meaning if over else ""
+    grid = _grid()
     grid.padding = (0, 1, 0, 0) if wide else (0, 1)
     for head in table.heads:
         grid.add_column(head, no_wrap=True)
@@ -226,17 +232,14 @@ def terminal(table: Table) -> RichTable:
         before = words[0]
         last = i + 1 == len(table.lines) or table.lines[i + 1].keys[0] != line.keys[0]
         grid.add_row(*row, end_section=last and len(line.keys) > 1)
-    return grid
+    return Group(Text(title(table), style="bold"), grid, *([Text(caption, style="dim")] if caption else []))
 
 
-def _grid(title: str = "", caption: str = "") -> RichTable:
+def _grid() -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
 
-    return RichTable(
-        box=box.SIMPLE_HEAD, pad_edge=False, title=title or None, title_justify="left", title_style="bold",
-        caption=caption or None, caption_justify="left",
-    )  # fmt: skip
+    return RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
 
 
 def markdown(table: Table) -> str:

@@ -138,7 +138,7 @@ function arrow(track, i, project, pen) {
 }
 function readout(i, main) {
   const show = (one) => (one < 0 ? "" : " ") + one.toFixed(3);
-  const lines = [`t ${t[i].toFixed(2)} s`];
+  const lines = [`t ${t[i].toFixed(2)} s`.padEnd(10) + " forward left   up"];
   const narrow = innerWidth < 700;
   for (const track of tracks) {
     if (!track.on || (narrow && track !== main && track !== truth)) continue;
@@ -153,19 +153,23 @@ function readout(i, main) {
 // Plots
 
 const panels = [
-  { label: "forward m/s", get: (one, i) => one.vel[3 * i], band: 0 },
-  { label: "left m/s", get: (one, i) => one.vel[3 * i + 1], band: 1 },
-  { label: "up m/s", get: (one, i) => one.vel[3 * i + 2], band: 2 },
-  { label: "roll deg", get: (one, i) => one.angles[3 * i] },
-  { label: "pitch deg", get: (one, i) => one.angles[3 * i + 1] },
-  { label: "height m", get: (one, i) => one.pos[3 * i + 2] },
+  { label: "forward, m/s", get: (one, i) => one.vel[3 * i], band: 0 },
+  { label: "left, m/s", get: (one, i) => one.vel[3 * i + 1], band: 1 },
+  { label: "up, m/s", get: (one, i) => one.vel[3 * i + 2], band: 2 },
+  { label: "roll, deg", get: (one, i) => one.angles[3 * i] },
+  { label: "pitch, deg", get: (one, i) => one.angles[3 * i + 1] },
+  { label: "height, m", get: (one, i) => one.pos[3 * i + 2] },
   { label: "test ratio", get: (one, i) => (one.ratio ? one.ratio[i] : NaN) },
 ];
 const left = 66, right = 10, above = 6, bottom = 22;
 let plotted = [0, 0];
 function ticks(low, high, count) {
   const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw)), steps = [1, 2, 5, 10];
-  const step = power * steps.find((one) => one * power >= raw), found = [];
+  let step = power * steps.find((one) => one * power >= raw);
+  // One number is no scale.
+  const next = () => Math.round(step / 10 ** Math.floor(Math.log10(step) + 1e-9)) === 5 ? step / 2.5 : step / 2;
+  while (Math.floor(high / step) - Math.ceil(low / step) < 1) step = next();
+  const found = [];
   for (let one = Math.ceil(low / step) * step; one <= high + 1e-9 * step; one += step) found.push(Math.abs(one) < 1e-9 * step ? 0 : one);
   return [found, Math.max(0, -Math.floor(Math.log10(step) + 1e-9))];
 }
@@ -337,7 +341,7 @@ for (const event of data.events) {
   });
   $("events").append(button);
 }
-if (!data.events.length) $("events").textContent = "no slips, no faults";
+if (!data.events.length) $("events").textContent = data.uneventful;
 const draw = () => { curves(); scene(); };
 new ResizeObserver(draw).observe($("plots"));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

@@ -94,6 +94,7 @@ def view_page(title: str, log: Log, robot: Robot, tracks: Mapping[str, tuple[Tra
         "flags": _packed(_leg_flags(log, first, robot, rows), "u1"),
         "tracks": [*truth, *(_track(name, *one, rows) for name, one in tracks.items())],
         "events": [vars(event) for event in events(log, first, robot)],
+        "uneventful": uneventful(log),
     }
     return Template(_asset("html")).substitute(
         title=html.escape(title),
@@ -131,6 +132,19 @@ def events(log: Log, trajectory: Trajectory, robot: Robot) -> list[Event]:
         # The longest matter most.
         found = sorted(sorted(found, key=lambda event: event.start - event.end)[:EVENTS], key=lambda event: event.start)
     return found
+
+
+def slip_share(log: Log) -> float | None:
+    """Share of the samples in which some foot truly slips, as `gait run` counts them; None where the log is silent."""
+    slips = _slips(log)
+    return None if slips is None else float(slips.any(axis=1).mean())
+
+
+def uneventful(log: Log) -> str:
+    """What to say of a log without slips or faults that last."""
+    if not (share := slip_share(log)):
+        return "no slips, no faults"
+    return f"no faults; a foot slips in {share:.1%} of the samples, never for {1e3 * LEAST:.0f} ms, as at touchdown"
 
 
 def _events(t: Array, on: BoolArray, kind: str, words: str) -> list[Event]:

@@ -18,8 +18,8 @@ from gait.bench.realism.realism_charts import realism_charts
 from gait.bench.realism.realism_table import RealismStudy
 from gait.bench.realism.reference_walks import Progress, reference_walks
 from gait.errors import GaitError, located
-from gait.io import open_log
 from gait.io.atomic import atomic_path, commit
+from gait.io.checked import read_checked_logs
 from gait.read_options import ReadOptions
 from gait.report import table as render
 from gait.robot import Robot
@@ -28,27 +28,32 @@ from gait.sim.store import robot_of_episode
 
 
 def measured_files(
-    paths: Sequence[Path], robot: str = "", progress: Progress = lambda what, share: None
-) -> dict[str, list[MeasuredLog]]:
+    paths: Sequence[Path], options: ReadOptions, progress: Progress = lambda what, share: None
+) -> tuple[dict[str, list[MeasuredLog]], list[str]]:
     """Measure logs; the names of their files are those of their columns.
 
     Args:
         paths: of the files.
-        robot: name or YAML file of their robot; what each log says, or has beside it, by default.
+        options: how to read them; the robot is what each log says, or has beside it, by default.
         progress: told how far it is.
+
+    Returns:
+        The measurements by name, and what was guessed in reading the logs or is wrong with them.
     """
     stems = [path.stem for path in paths]
     twice = [stem for stem in stems if stems.count(stem) > 1]
     if twice:
         raise GaitError(f"two logs are named {twice[0]}: give each a name of its own")
-    found = {}
+    found, notes = {}, list[str]()
     for i, path in enumerate(paths):
         progress(f"measuring {path.name}", i / len(paths))
-        log = open_log(path, ReadOptions(robot=robot or None))
-        whose = Robot.load(robot) if robot else robot_of_episode(path, log)
+        read = read_checked_logs({path.stem: path}, options)
+        log = read.logs[path.stem]
+        notes += [f"{path.stem}: {note}" if len(paths) > 1 else note for note in read.notes]
+        whose = Robot.load(options.robot) if options.robot else robot_of_episode(path, log)
         with located(str(path)):
             found[path.stem] = [measure(log, whose)]
-    return found
+    return found, notes
 
 
 def realism_study(
