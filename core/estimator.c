@@ -252,20 +252,18 @@ static void bridge(gait_t *g, const double *gyro, double time, double part, doub
     for (int i = 0; i < 3; i++) f->P[(POS + i) * ld + POS + i] += 0.1 * accel * accel * variance * time * time;
 }
 
-/* How a body moves that is not measured: `least`, or as it did before. */
-static double usual_motion(const gait_sensor *s, double least)
-{
-    return sqrt(larger(least * least, s->swing));
-}
-
 /* A gap between samples; how long a clock that was set back stood still is not known. */
 static void bridge_gap(gait_t *g, uint32_t health)
 {
     const gait_settings *s = &g->config->settings;
     const double dt = smaller(g->input.dt, LONGEST_GAP), time = health & GAIT_CLOCK_BACK ? dt + s->max_gap : dt;
-    const double rate = usual_motion(&g->input.imu[GYRO], s->gap_rate);
-    const double accel = usual_motion(&g->input.imu[ACCEL], s->gap_accel);
-    bridge(g, NULL, time, time, dt, rate, accel);
+    bridge(g, NULL, time, time, dt, s->gap_rate, s->gap_accel);
+}
+
+/* How a body moves that is not measured: `least`, or as it did before. */
+static double usual_motion(const gait_sensor *s, double least)
+{
+    return sqrt(larger(least * least, s->swing));
 }
 
 /* Carry the filter over dt seconds without a good IMU, or without a good accelerometer. A body hit so hard that the IMU
