@@ -74,7 +74,6 @@ typedef struct gait_input {
     double q[GAIT_MAX_JOINTS], dq[GAIT_MAX_JOINTS], e[GAIT_MAX_JOINTS]; /* e = q_des - q */
     double raw_q[GAIT_MAX_JOINTS], raw_dq[GAIT_MAX_JOINTS];
     double unchanged[GAIT_MAX_LEGS], no_target[GAIT_MAX_LEGS]; /* s; infinite: never a target */
-    double repeats[GAIT_MAX_LEGS]; /* s for which numbers of a leg usually repeat */
     double t, dt, gap;      /* stamp, step, length of the gap */
     double period;          /* usual step, s */
     double unseen;          /* part of this step that is longer than usual, s: samples were lost */

@@ -149,10 +149,7 @@ static void keep_pose(gait_t *g)
 static void begin(gait_t *g, int align)
 {
     memset(&g->input, 0, sizeof g->input);
-    for (int leg = 0; leg < g->config->robot.legs; leg++) {
-        g->input.no_target[leg] = INFINITY;
-        g->input.repeats[leg] = g->config->settings.hold; /* until it is known better */
-    }
+    for (int leg = 0; leg < g->config->robot.legs; leg++) g->input.no_target[leg] = INFINITY;
     g->broken = g->whole = 0.0;
     g->align = (uint8_t)align;
     g->measured = g->spare = g->has_joints = 0;

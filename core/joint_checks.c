@@ -54,7 +54,6 @@ static int encoder_stuck(const gait_joint_state *s, int j, double speed2)
     return s->same[j] >= STUCK_TIME && speed2 > LEG_MOTION * LEG_MOTION;
 }
 
-static const double REPEATS_SHARE = 0.1; /* by which each time that numbers repeat moves their mean */
 /* Judge the joints of one leg and keep them if they can be true. needs_target: a leg without a joint target is of no
  * use. */
 static uint32_t admit_leg(gait_input *in, const gait_config *config, const gait_sample *sample, int leg, int needs_target)
@@ -78,7 +77,6 @@ static uint32_t admit_leg(gait_input *in, const gait_config *config, const gait_
         in->raw_q[j] = q;
         in->raw_dq[j] = value(sample->dq, j);
     }
-    if (!same) in->repeats[leg] += REPEATS_SHARE * (step - in->repeats[leg]);
     in->unchanged[leg] = same ? in->unchanged[leg] + in->dt : 0.0;
     in->no_target[leg] = aimed ? 0.0 : in->no_target[leg] + in->dt;
     in->ok[leg] = sane && !(sample->leg_ok && sample->leg_ok[leg] == 0.0);
@@ -115,11 +113,10 @@ static uint32_t admit_leg(gait_input *in, const gait_config *config, const gait_
     return found;
 }
 
-/* Legs whose every number has stood still for `stale` seconds while another leg moves, or for some usual repetitions while the
- * body turns, since joints that come at a low rate repeat: without either, it is a robot at rest. A leg that was found so
+/* Legs whose every number has stood still for `stale` seconds while another leg moves, or for `hold` seconds while the body
+ * turns, since joints that come at a low rate repeat: without either, it is a robot at rest. A leg that was found so
  * stays out of use until a number changes. */
 static const double OTHERS_MOVE = 0.1, BODY_TURNS = 0.3; /* rad/s */
-static const double MOST_REPEATS = 5.0, LEAST_STALE = 0.02; /* usual repetitions; s */
 static void silence_stale(gait_input *in, const gait_robot *robot, const gait_settings *s)
 {
     const int turns = in->imu[GYRO].known && in->imu[GYRO].blind == 0.0 && in->imu[GYRO].level > BODY_TURNS;
@@ -128,8 +125,7 @@ static void silence_stale(gait_input *in, const gait_robot *robot, const gait_se
         for (int other = 0; other < robot->legs; other++)
             others = others || (other != leg && in->unchanged[other] < s->stale
                                 && in->joints.speed2[other] > OTHERS_MOVE * OTHERS_MOVE);
-        const double limit = smaller(s->hold, larger(LEAST_STALE, MOST_REPEATS * in->repeats[leg]));
-        const int stands = (others && in->unchanged[leg] >= s->stale) || (turns && in->unchanged[leg] >= limit);
+        const int stands = (others && in->unchanged[leg] >= s->stale) || (turns && in->unchanged[leg] >= s->hold);
         in->stale[leg] = (uint8_t)(stands || (in->stale[leg] && in->unchanged[leg] > 0.0));
         if (in->stale[leg]) in->ok[leg] = 0;
     }

@@ -70,7 +70,6 @@ class CInput(Structure):
         *((name, _JOINTS) for name in ("q", "dq", "e", "raw_q", "raw_dq")),
         ("unchanged", _LEGS),
         ("no_target", _LEGS),
-        ("repeats", _LEGS),
         *((name, c_double) for name in ("t", "dt", "gap", "period", "unseen", "late_from", "late_t")),
         ("imu", CSensor * 2),
         ("joints", CJointState),
