@@ -139,10 +139,34 @@ static uint32_t reject_slips(gait_t *g)
     return health;
 }
 
+/* Standard deviation of a foot's velocity by its joints, m/s; feet that are closer together tell no rate, m. */
+static const double FOOT_STD = 0.1, LEAST_APART = 0.05;
+
+/* Rate about z by which the gyro exceeds that of the feet in contact, from the differences between them: a rate that is off
+ * by e moves the foot at p over the ground by e (-p_y, p_x). mean_b: mean velocity of the feet. */
+static void judge_rate(gait_t *g, const double mean_b[3], int feet)
+{
+    const gait_robot *robot = &g->config->robot;
+    const gait_contact_state *c = &g->contacts;
+    double at_b[GAIT_MAX_LEGS][3], centre[2] = {0.0, 0.0}, told = 0.0, known = 0.0;
+    for (int leg = 0; leg < robot->legs; leg++) {
+        if (!c->contact[leg] || !g->filter.active[leg]) continue;
+        rotate(robot->R_bi, c->foot_i[leg], at_b[leg]);
+        for (int i = 0; i < 2; i++) centre[i] += at_b[leg][i] / feet;
+    }
+    for (int leg = 0; leg < robot->legs; leg++) {
+        if (!c->contact[leg] || !g->filter.active[leg]) continue;
+        const double x = at_b[leg][0] - centre[0], y = at_b[leg][1] - centre[1];
+        told += x * (c->slip_b[leg][1] - mean_b[1]) - y * (c->slip_b[leg][0] - mean_b[0]);
+        known += x * x + y * y;
+    }
+    if (known > LEAST_APART * LEAST_APART)
+        monitor_heading(g, told / known, FOOT_STD * FOOT_STD / known, g->input.dt);
+}
+
 /* Feet in contact that move over the ground are outliers one by one, if the others do not; together they are a reason to
- * doubt the predicted velocity. Standard deviation of a foot's velocity by its joints, m/s, and gates: of a foot against
- * the prediction in standard deviations, and in m/s. */
-static const double FOOT_STD = 0.1, FOOT_GATE = 5.0, FOOT_SPEED = 1.0;
+ * doubt the predicted velocity. Gates: of a foot against the prediction in standard deviations, and in m/s. */
+static const double FOOT_GATE = 5.0, FOOT_SPEED = 1.0;
 static uint32_t judge_feet(gait_t *g)
 {
     const int legs = g->config->robot.legs;
@@ -177,10 +201,14 @@ static uint32_t judge_feet(gait_t *g)
             const double off = c->slip_b[leg][i] + delta[i];
             spread[i] += off * off / feet;
         }
+    const double mean_b[3] = {-delta[0], -delta[1], -delta[2]};
+    judge_rate(g, mean_b, feet);
     for (int i = 0; i < 3; i++) instant[i] = g->adapt.factor[i / 2] * FOOT_STD * FOOT_STD;
     return health | monitor_consensus(g, delta, predicted, instant, spread, instant, g->input.dt);
 }
 
+/* Whether a foot stood through so long a time without samples is not known: it is placed again. */
+static const double LOST_TIME = 0.03; /* s */
 /* One admitted sample: contacts, propagation, correction by the feet that stand. Returns bits of health. */
 uint32_t contacts_step(gait_t *g, const gait_sample *sample)
 {
@@ -190,7 +218,7 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
     const double cov_i[9] = {variance, 0.0, 0.0, 0.0, variance, 0.0, 0.0, 0.0, variance};
     gait_contact_state *c = &g->contacts;
     gait_filter *f = &g->filter;
-    double rate[3], omega_b[3], up_b[3], accel_b[3], tau[GAIT_MAX_JOINTS];
+    double rate[3], omega_b[3], up_b[3], accel_b[3], R_wb[9], tau[GAIT_MAX_JOINTS];
     uint8_t found[GAIT_MAX_LEGS];
     uint32_t health = c->measured ? 0 : GAIT_STARTING;
     int standing = 0;
@@ -200,9 +228,14 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
     rotate(robot->R_bi, rate, omega_b);
     rotate(robot->R_bi, f->R + 6, up_b);
     memset(c->force_b, 0, sizeof c->force_b);
+    const int unknown = g->contact_source == GAIT_FROM_TORQUE && g->input.torque.missing > config->settings.hold;
+    base_axes(g, R_wb);
+    const int may_stand = feet_may_stand(g, R_wb) && !unknown;
+    if (g->contact_source != GAIT_FROM_TORQUE) health &= ~GAIT_NO_TORQUE;
     for (int leg = 0; leg < robot->legs; leg++) {
         fetch_next(g);
         take_leg(g, sample, leg, omega_b, up_b, tau);
+        if (!may_stand) c->contact[leg] = 0;
     }
     health |= reject_slips(g);
     fetch_next(g);
@@ -211,6 +244,9 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
         rotate(robot->R_bi, g->input.accel, accel_b);
         torques_watch(g, c->force_b, accel_b, g->input.dt);
     }
+    if (g->input.unseen > LOST_TIME)
+        for (int leg = 0; leg < robot->legs; leg++)
+            if (f->active[leg]) filter_remove_foot(f, leg);
     const gait_noise noise = imu_noise(g, g->input.dt);
     if (!propagate(g, &config->settings, &noise, g->input.gyro, g->input.accel, g->input.dt))
         return health | GAIT_BAD_SAMPLE;

@@ -41,10 +41,12 @@ typedef struct gait_sensor {
     double same, odd, cut;    /* s without change, of implausible magnitude, at the largest magnitude */
     double blind, charge;     /* s without a good value; s before that for which bad ones were used */
     double spike;             /* size of the spike in this sample */
-    uint8_t hits[3], spikes, samples, known;
+    double swing;             /* mean square of what the body's motion adds to the magnitude, lately */
+    double stood[3], jump2;   /* the value before the last, and the square of the change between the two */
+    uint8_t hits[3], spikes, samples, rises, known; /* rises: samples in a row above the noise */
 } gait_sensor;
 enum { GYRO, ACCEL };
-#define GAIT_IMU_CUT 0x80000000u /* within the checks: at the largest magnitude, but usable */
+#define GAIT_IMU_CUT 0x80000000u /* within the checks of the IMU: at the largest magnitude, but usable */
 
 /* What is known of each joint: its velocity by differences of angles, and how that compares with the reported one. */
 typedef struct gait_joint_state {
@@ -60,7 +62,10 @@ typedef struct gait_torque_state {
     double carried, expected; /* share of the weight by the torques, and by the accelerometer */
     double apart, size;       /* mean squares: torque less that of the joint targets, the larger of the two */
     double wrong;             /* s for which torques have not supported the weight */
-    uint8_t ignored, measured, compared;
+    double missing;           /* s without any torque */
+    double unloaded;          /* s for which legs that carried the robot have not */
+    double contradicts[GAIT_MAX_JOINTS]; /* s for which a joint has been far from its target without the torque for it */
+    uint8_t ignored, measured, compared, had, supported, lifted; /* had: torques; lifted: something else carries it */
 } gait_torque_state;
 
 /* The last good sample, and for how long its parts have not been good. */
@@ -77,7 +82,7 @@ typedef struct gait_input {
     gait_joint_state joints;
     gait_torque_state torque;
     int32_t refused;        /* samples in a row */
-    uint8_t ok[GAIT_MAX_LEGS], leg_known[GAIT_MAX_LEGS];
+    uint8_t ok[GAIT_MAX_LEGS], leg_known[GAIT_MAX_LEGS], stale[GAIT_MAX_LEGS]; /* stale: found to be, until it changes */
     uint8_t started, imu_known;
 } gait_input;
 enum { REFUSED, FIRST, GO_ON, AFTER_GAP }; /* verdicts of gait_admit */
@@ -94,7 +99,7 @@ typedef struct {
 typedef struct {
     double velocity[3], variance[3], acceleration[3];
     double bias_factor; /* on the variance of what legs tell of the gyro bias */
-    int upright;        /* on its back a robot does not stand on its feet */
+    int upright;        /* on its back, or in a hand, a robot does not stand on its feet */
 } prediction;
 
 /* What contact detection keeps. */
@@ -135,6 +140,9 @@ typedef struct gait_feet_state {
 typedef struct gait_monitor {
     double lasting[3];               /* part of the disagreement that lasts, base axes, m/s */
     double lasting_rate;             /* the same of the angular rate about z, rad/s */
+    double open[3];                  /* mean of the disagreement, base axes, m/s */
+    double turn, heading;            /* mean of that of the rate, rad/s; what it has made of the heading, rad, */
+    double aside[3];                 /* and of the position, world axes, m */
     double duration;                 /* s for which the velocity has been disputed */
     double distrust;                 /* s for which the IMU is not to be trusted after a reset */
     double force_i[3];               /* low-passed specific force, IMU axes */
@@ -360,9 +368,11 @@ void base_axes(const gait_t *g, double R_wb[9]);
 void monitor_reset(gait_t *g);
 uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double predicted[3], const double instant[3],
                            const double spread[3], const double claimed[3], double dt);
+void monitor_heading(gait_t *g, double difference, double variance, double dt);
 void monitor_rate(gait_t *g, double difference, double variance, double dt);
 uint32_t monitor_gravity(gait_t *g);
 int monitor_still(gait_t *g, double dt);
+int feet_may_stand(const gait_t *g, const double R_wb[9]);
 uint32_t monitor_end(gait_t *g, uint32_t health);
 void monitor_output(const gait_t *g, gait_state *state);
 void monitor_mounting(gait_state *state);

@@ -257,6 +257,12 @@ static void bridge_gap(gait_t *g, uint32_t health)
     bridge(g, NULL, time, time, dt, s->gap_rate, s->gap_accel);
 }
 
+/* How a body moves that is not measured: `least`, or as it did before. */
+static double usual_motion(const gait_sensor *s, double least)
+{
+    return sqrt(larger(least * least, s->swing));
+}
+
 /* Carry the filter over dt seconds without a good IMU, or without a good accelerometer. A body hit so hard that the IMU
  * saturated was accelerated by more than its range; values of another unit did harm before they were found out. */
 static void bridge_blind(gait_t *g, double dt, uint32_t health)
@@ -265,10 +271,18 @@ static void bridge_blind(gait_t *g, double dt, uint32_t health)
     const gait_sensor *gyro = &g->input.imu[GYRO], *accel = &g->input.imu[ACCEL];
     const int saturated = health & GAIT_IMU_SATURATED && health & GAIT_ACCEL;
     const double late = larger(gyro->charge, accel->charge), time = larger(gyro->blind, accel->blind) + late;
-    double most_rate = s->gap_rate, most_accel = saturated ? s->max_accel : s->gap_accel;
+    double most_rate = usual_motion(gyro, s->gap_rate), most_accel = usual_motion(accel, s->gap_accel);
+    if (saturated) most_accel = s->max_accel;
     if (gyro->charge > 0.0) most_rate = larger(most_rate, gyro->level);
     if (late > 0.0) most_accel = larger(most_accel, fabs(s->gravity));
     bridge(g, gyro->blind > 0.0 ? NULL : g->input.gyro, time, dt + late, dt, most_rate, most_accel);
+}
+
+/* Mean square of what a sensor that is cut off has not measured. */
+static double hidden2(const gait_sensor *s)
+{
+    const double top = CUT_SHARE * larger(s->top[0], larger(s->top[1], s->top[2]));
+    return larger(top * top, s->swing);
 }
 
 /* Variance over dt^2 that what a sensor did not measure adds: samples that were lost, repeated, cut off or a spike, the
@@ -278,8 +292,8 @@ static double unmeasured(const gait_input *in, const gait_sensor *s, double size
     if (in->unseen == 0.0 && s->same <= REPEATS && s->spike == 0.0 && s->cut == 0.0) return 0.0;
     const double lost = in->unseen * in->unseen / (in->dt * dt), spike = s->spike * s->spike;
     const double repeated = s->same > REPEATS ? unknown(s->same - REPEATS, dt) / (dt * dt) : 0.0;
-    const double top = s->cut > 0.0 ? larger(s->top[0], larger(s->top[1], s->top[2])) : 0.0;
-    return size * size * (lost + repeated) + spike + CUT_SHARE * CUT_SHARE * top * top * unknown(s->cut, dt) / (dt * dt);
+    const double cut2 = s->cut > 0.0 ? hidden2(s) : 0.0;
+    return larger(size * size, s->swing) * (lost + repeated) + spike + cut2 * unknown(s->cut, dt) / (dt * dt);
 }
 
 /* Density of the IMU's noise over a step. A sample that stands for longer than those of the network says less of what
@@ -297,7 +311,9 @@ gait_noise imu_noise(const gait_t *g, double dt)
     }
     const double rough_rate = larger(0.0, gyro->noise * gyro->noise - USUAL_NOISE[GYRO] * USUAL_NOISE[GYRO]) * in->dt;
     const double rough_force = larger(0.0, accel->noise * accel->noise - USUAL_NOISE[ACCEL] * USUAL_NOISE[ACCEL]) * in->dt;
-    const double more_rate = rough_rate + unmeasured(in, gyro, s->gap_rate, dt) * dt;
+    /* A rate that no robot has, but not for long enough to be another unit: all of it may be wrong. */
+    const double odd = gyro->odd > 0.0 ? gyro->level * gyro->level * unknown(gyro->odd, dt) / dt : 0.0;
+    const double more_rate = rough_rate + odd + unmeasured(in, gyro, s->gap_rate, dt) * dt;
     const double more_force = rough_force + unmeasured(in, accel, s->gap_accel, dt) * dt
         + larger(0.0, g->adapt.accel2 - noise.accel * noise.accel);
     if (more_rate > 0.0) noise.gyro = sqrt(noise.gyro * noise.gyro + more_rate);
@@ -416,8 +432,14 @@ static uint32_t correct(gait_t *g)
     gait_measurement m;
     gait_filter *f = &g->filter;
     const int still = monitor_still(g, g->config->period);
+    if (g->input.imu[GYRO].odd > 0.0) return health; /* legs measure a velocity with the angular rate in it */
     if (!(g->config->method == GAIT_LEGS ? legs_fuse(g, &m, still, &health) : measure(g, &m, still, &health))) return health;
     if (still) rest(g, &m);
+    if (g->input.imu[GYRO].cut > 0.0) {
+        /* Legs measure a velocity with the angular rate in it. */
+        const double hidden = hidden2(&g->input.imu[GYRO]) * robot->leg_length * robot->leg_length;
+        for (int i = 0; i < 3; i++) m.variance[i] += hidden;
+    }
     fetch_next(g);
     double rate[3], omega_b[3], lever_b[3], vel_i[3], cov_i[9];
     for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
@@ -592,6 +614,7 @@ static void lose_state(gait_t *g)
 {
     gait_filter *f = &g->filter;
     double std[15];
+    const int ld = GAIT_STRIDE(f->size);
     memset(f->x[0], 0, sizeof f->x[0]);
     memset(f->b, 0, sizeof f->b);
     memset(g->contacts.contact, 0, sizeof g->contacts.contact);
@@ -600,7 +623,9 @@ static void lose_state(gait_t *g)
     std[ROT + 2] = LOST_HEADING;
     for (int i = 0; i < 3; i++) {
         std[VEL + i] = LOST_VELOCITY;
-        std[POS + i] = LOST_POSITION;
+        /* What was lost before stays lost. */
+        const double before = f->P[(POS + i) * ld + POS + i];
+        std[POS + i] = before > LOST_POSITION * LOST_POSITION && isfinite(before) ? sqrt(before) : LOST_POSITION;
     }
     filter_prior(f, std);
     g->monitor.resets++;

@@ -320,6 +320,8 @@ int gait_correct_external(gait_t *g, const gait_external *measured, double *test
     const int gently = e->kind == GAIT_POSE || e->kind == GAIT_POSITION || e->kind == GAIT_HEIGHT;
     if (!(gently ? correct_gently(g, &r) : gait_correct(g, r.m, r.z, r.H, r.N))) return GAIT_NOT_USABLE;
     if (e->kind == GAIT_POSE || e->kind == GAIT_ORIENTATION || e->kind == GAIT_UP) g->tilt_t = e->t;
+    if (e->kind == GAIT_POSE || e->kind == GAIT_ORIENTATION || e->kind == GAIT_HEADING) g->monitor.heading = 0.0;
+    if (e->kind == GAIT_POSE || e->kind == GAIT_POSITION) memset(g->monitor.aside, 0, sizeof g->monitor.aside);
     /* Position and heading are known again, whatever happened before. */
     if (e->kind == GAIT_POSE) g->monitor.lost = 0;
     return GAIT_TAKEN;
@@ -367,6 +369,8 @@ void gait_reset_pose(gait_t *g, const double quat_wb_wxyz[4], const double pos_w
         }
     }
     g->monitor.lost = 0;
+    g->monitor.heading = 0.0;
+    memset(g->monitor.aside, 0, sizeof g->monitor.aside);
     memset(g->feet.known, 0, sizeof g->feet.known);
     g->adapt.count = 0; /* velocities of before are in other axes */
     memcpy(g->safe_R, f->R, sizeof g->safe_R);

@@ -47,7 +47,7 @@ enum { GAIT_LEG_LINKS = 12, GAIT_CORNERS = 4 };
 #define GAIT_MAX_STRIDE GAIT_STRIDE(GAIT_MAX_STATES)
 /* At most the bytes of a context without the memory of its networks, for memory that is reserved at compile time. */
 #define GAIT_CONTEXT_BYTES \
-    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 31 * GAIT_MAX_JOINTS + 52 * GAIT_MAX_LEGS + 344))
+    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 32 * GAIT_MAX_JOINTS + 54 * GAIT_MAX_LEGS + 360))
 
 /* Bits of health; 0 means that all is well. */
 enum {
@@ -76,6 +76,7 @@ enum {
     GAIT_IMU_SPIKE = 1 << 29, /* a single value far from its neighbours, which was not used */
     GAIT_IMU_AXES = 1 << 30   /* gravity is not where the orientation has it */
 };
+#define GAIT_NO_TORQUE 0x80000000u /* torques and joint targets that were there are missing */
 
 /* Bits of gait_state.valid: what a controller may use. */
 enum { GAIT_VALID_VELOCITY = 1, GAIT_VALID_ATTITUDE = 2, GAIT_VALID_POSITION = 4 };

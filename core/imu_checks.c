@@ -43,9 +43,27 @@ static int cut_off(gait_sensor *s, int which, const double x[3], int repeated, d
  * spike: its size joins the noise. */
 static const double LEAST_JUMP[2] = {2.5, 45.0}, SPIKE[2] = {4.0, 80.0}, JUMP_RATIO = 8.0, JUMP_TIME = 0.2;
 enum { SPIKE_SAMPLES = 2 };
+static double distance2(const double a[3], const double b[3])
+{
+    const double d[3] = {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
+    return d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+}
+
+/* A jump that stood out, and from which this sample returns to a share of it: no impact is over within a sample. */
+static const double RETURNED = 0.3;
+static int returned(gait_sensor *s, int which, const double x[3])
+{
+    const double limit = LEAST_JUMP[which] * LEAST_JUMP[which], back2 = distance2(x, s->raw);
+    const int alone = s->known && s->jump2 > limit && s->jump2 > JUMP_RATIO * JUMP_RATIO * s->jumps && back2 > limit
+        && distance2(x, s->stood) < RETURNED * RETURNED * smaller(s->jump2, back2);
+    s->jump2 = s->known ? back2 : 0.0;
+    memcpy(s->stood, s->raw, sizeof s->stood);
+    return alone;
+}
+
 static int spike(gait_sensor *s, int which, const double x[3], const double last[3], double dt)
 {
-    const double d[3] = {x[0] - last[0], x[1] - last[1], x[2] - last[2]}, jump2 = d[0] * d[0] + d[1] * d[1] + d[2] * d[2];
+    const double jump2 = distance2(x, last);
     const double usual = JUMP_RATIO * JUMP_RATIO * s->jumps, least = larger(LEAST_JUMP[which] * LEAST_JUMP[which], usual);
     const int far = s->known && s->spikes < SPIKE_SAMPLES && jump2 > larger(SPIKE[which] * SPIKE[which], usual);
     s->spike = s->known && jump2 > least ? sqrt(jump2) : 0.0;
@@ -78,6 +96,7 @@ static int odd_unit(gait_sensor *s, int which, const double x[3], double dt)
 /* Noise from sample to sample: the median of the second differences, which impacts do not move, as the standard deviation
  * of white noise with that median. */
 static const double NOISE_RATE = 15.0, NOISE_MEDIAN = 3.77; /* 1/s; of white noise of unit variance */
+enum { SOON = 8 }; /* samples in a row above the median: by chance once in some hundred, so the noise has grown */
 static void follow_noise(gait_sensor *s, const double x[3], double dt)
 {
     double total = 0.0;
@@ -86,9 +105,20 @@ static void follow_noise(gait_sensor *s, const double x[3], double dt)
         total += second * second;
         s->before[i] = s->raw[i];
     }
-    const double now = sqrt(total) / NOISE_MEDIAN, step = smaller(NOISE_RATE * dt, 0.5);
+    const double now = sqrt(total) / NOISE_MEDIAN;
+    s->rises = (uint8_t)(now > s->noise ? s->rises + (s->rises < 255) : 0);
+    const double step = smaller(NOISE_RATE * (s->rises > SOON ? s->rises - SOON : 1) * dt, 0.5);
     if (s->samples == 2) s->noise = larger(1e-6, s->noise * (now > s->noise ? 1.0 + step : 1.0 - step));
     else if (++s->samples == 2) s->noise = 1e-3;
+}
+
+/* How the body has moved lately: rises soon and falls slowly, since feet are in the air between strides, and only while
+ * values are whole. */
+static const double SWING_RISE = 0.3, SWING_FALL = 3.0; /* s */
+static void follow_swing(gait_sensor *s, const double x[3], double rest, double dt)
+{
+    const double off = norm(x) - rest, time = off * off > s->swing ? SWING_RISE : SWING_FALL;
+    s->swing += dt / (time + dt) * (off * off - s->swing);
 }
 
 static uint32_t check(gait_sensor *s, int which, const double *x, const double *last, const gait_settings *set, double dt,
@@ -106,11 +136,13 @@ static uint32_t check(gait_sensor *s, int which, const double *x, const double *
     if (larger(fabs(x[0]), larger(fabs(x[1]), fabs(x[2]))) >= range) found |= GAIT_IMU_SATURATED;
     if (stuck(s, which, x, set, at_rest)) found |= GAIT_IMU_STUCK;
     if (odd_unit(s, which, x, dt)) found |= GAIT_IMU_UNITS;
+    const int alone = returned(s, which, x);
     if (!found && spike(s, which, x, last, dt)) found |= GAIT_IMU_SPIKE;
     if (!found && !repeated) follow_noise(s, x, dt);
+    if (!found && !cut) follow_swing(s, x, which == ACCEL ? fabs(set->gravity) : 0.0, dt);
     memcpy(s->raw, x, sizeof s->raw);
     s->known = 1;
-    return found | (cut ? GAIT_IMU_CUT : 0);
+    return found | (cut ? GAIT_IMU_CUT : 0) | (alone ? GAIT_IMU_SPIKE : 0);
 }
 
 /* Judge gyro and accelerometer; keep what is good. What is cut off is used all the same, and a spike is replaced by the
@@ -127,7 +159,7 @@ uint32_t imu_admit(gait_input *in, const gait_settings *s, const gait_sample *sa
         /* Values of another unit have been in use until they were found out. */
         one->charge = bad && one->blind == 0.0 && found & GAIT_IMU_UNITS ? one->odd : 0.0;
         one->blind = bad ? one->blind + in->dt : 0.0;
-        if (!bad && !(found & GAIT_IMU_SPIKE)) memcpy(kept[k], values[k], 3 * sizeof(double));
+        if (!bad && one->spikes == 0) memcpy(kept[k], values[k], 3 * sizeof(double));
         if (found) all |= found | NAME[k];
     }
     if (in->imu[GYRO].blind == 0.0 && in->imu[ACCEL].blind == 0.0) in->imu_known = 1;

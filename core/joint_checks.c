@@ -114,7 +114,8 @@ static uint32_t admit_leg(gait_input *in, const gait_config *config, const gait_
 }
 
 /* Legs whose every number has stood still for `stale` seconds while another leg moves, or for `hold` seconds while the body
- * turns, since joints that come at a low rate repeat: without either, it is a robot at rest. */
+ * turns, since joints that come at a low rate repeat: without either, it is a robot at rest. A leg that was found so
+ * stays out of use until a number changes. */
 static const double OTHERS_MOVE = 0.1, BODY_TURNS = 0.3; /* rad/s */
 static void silence_stale(gait_input *in, const gait_robot *robot, const gait_settings *s)
 {
@@ -124,7 +125,9 @@ static void silence_stale(gait_input *in, const gait_robot *robot, const gait_se
         for (int other = 0; other < robot->legs; other++)
             others = others || (other != leg && in->unchanged[other] < s->stale
                                 && in->joints.speed2[other] > OTHERS_MOVE * OTHERS_MOVE);
-        if ((others && in->unchanged[leg] >= s->stale) || (turns && in->unchanged[leg] >= s->hold)) in->ok[leg] = 0;
+        const int stands = (others && in->unchanged[leg] >= s->stale) || (turns && in->unchanged[leg] >= s->hold);
+        in->stale[leg] = (uint8_t)(stands || (in->stale[leg] && in->unchanged[leg] > 0.0));
+        if (in->stale[leg]) in->ok[leg] = 0;
     }
 }
 
@@ -194,6 +197,32 @@ static void review_torques(gait_t *g, const gait_sample *sample)
     s->wrong = 0.0;
 }
 
+/* A joint that is far from its target while its torque is not what the PD loop makes of that: the encoder is wrong, as one
+ * with the other sign is. */
+static const double FAR_OFF = 1.0, FAR_TORQUE = 0.5, CONTRADICTS_TIME = 0.1; /* rad; share of the torque limit; s */
+static uint32_t encoder_contradicts(gait_input *in, const gait_robot *robot, int leg, const double *tau, int compared)
+{
+    int found = 0;
+    for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
+        double *time = &in->torque.contradicts[j];
+        const int far = compared && in->ok[leg] && fabs(in->e[j]) > FAR_OFF
+            && fabs(tau[j] - pd_torque(robot, j, in->e[j], in->dq[j])) > FAR_TORQUE * robot->torque_limit[j];
+        *time = far ? *time + in->dt : 0.0;
+        found = found || *time > CONTRADICTS_TIME;
+    }
+    if (!found) return 0;
+    in->ok[leg] = 0;
+    return GAIT_STALE_LEG | GAIT_BAD_SAMPLE | 1u << (GAIT_FIRST_LEG + leg);
+}
+
+/* Torques and joint targets that were there have been missing for `hold` seconds. */
+static uint32_t torques_missing(gait_torque_state *s, int any, double hold, double dt)
+{
+    s->missing = any ? 0.0 : s->missing + dt;
+    s->had = (uint8_t)(s->had || any);
+    return s->had && s->missing > hold ? GAIT_NO_TORQUE : 0;
+}
+
 /* Torques of every leg in `tau`, in `found` which legs have any: as measured, or what the PD loop makes of the tracking
  * error where they were not, or do not carry the robot. Returns health bits. */
 static const double TORQUE_MARGIN = 3.0; /* torques beyond so many times the limit were not measured */
@@ -203,7 +232,8 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
     gait_input *in = &g->input;
     gait_torque_state *s = &in->torque;
     double apart = 0.0, size = 0.0;
-    int compared = 0, all = 1;
+    int compared = 0, all = 1, any = 0;
+    uint32_t health = 0;
     for (int leg = 0; leg < robot->legs; leg++) {
         int measured = 1, driven = 0;
         for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++) {
@@ -225,6 +255,8 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
         }
         all = all && measured;
         found[leg] = (uint8_t)((measured && !s->ignored) || aimed);
+        any = any || found[leg];
+        health |= encoder_contradicts(in, robot, leg, sample->tau, measured && aimed);
     }
     s->measured = (uint8_t)all;
     if (compared) {
@@ -234,11 +266,20 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
     }
     s->compared = (uint8_t)compared;
     if (s->ignored && all) review_torques(g, sample);
-    return s->ignored ? GAIT_BAD_TORQUE : 0;
+    return health | torques_missing(s, any, g->config->settings.hold, in->dt) | (s->ignored ? GAIT_BAD_TORQUE : 0);
 }
 
 /* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
  * specific force (in g), on average, unless something else carries the robot. */
+/* Whether legs that carried the robot do so no more, by their own torques: it hangs in a hand, or lies. */
+static const double LIFTED = 0.25, LIFTED_TIME = 0.04; /* share of the weight; s */
+static void follow_lift(gait_torque_state *s, double part, double dt)
+{
+    s->supported = (uint8_t)(s->supported || within(part, PLAUSIBLE));
+    s->unloaded = s->supported && part < LIFTED ? s->unloaded + dt : 0.0;
+    s->lifted = (uint8_t)(s->unloaded > LIFTED_TIME || (s->lifted && part < PLAUSIBLE[0]));
+}
+
 static const double WRONG_TIME = 0.15; /* s */
 static const double APART = 0.3;       /* share of the mean square of torques */
 void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt)
@@ -249,7 +290,9 @@ void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], 
     const int doubted = !within(part, IMPOSSIBLE)
         || (!within(part, PLAUSIBLE) && s->compared && s->apart > APART * s->size);
     s->wrong = doubted ? s->wrong + dt : 0.0;
+    follow_lift(s, doubted ? 1.0 : part, dt);
     if (s->wrong <= WRONG_TIME) return;
     s->ignored = 1;
+    s->lifted = 0;
     s->wrong = RETURN_TIME;
 }

@@ -250,7 +250,7 @@ prediction predicted_state(const gait_t *g)
     cross(omega_b, robot->p_bi, lever_b);
     for (int i = 0; i < 3; i++) p.velocity[i] -= lever_b[i];
     velocity_variance(f, R_wb, p.variance);
-    p.upright = R_wb[8] > 0.0;
+    p.upright = feet_may_stand(g, R_wb);
     cross(omega_b, p.velocity, turning);
     for (int i = 0; i < 3; i++) p.acceleration[i] += R_wb[6 + i] * g->config->settings.gravity - turning[i];
     const double *w = omega_b, *a = p.acceleration;

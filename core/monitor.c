@@ -11,6 +11,8 @@
 
 /* How fast the lasting part may rise, m/s^2: along the ground, where feet slip, and vertically, where they cannot. */
 static const double RISE[3] = {0.3, 0.3, 2.0}, RISE_RATE = 0.5; /* and that of a rate, rad/s^2 */
+/* s over which the disagreement is averaged that is reported, and m/s beyond which a measurement counts for less. */
+static const double OPEN_TIME = 0.1, OPEN_STD = 0.2;
 static const double INFLATION_TIME = 0.4; /* s until the variance has grown by the square of what lasts, */
 static const double CAUSE_TIME = 0.6;     /* and from which on its causes are inflated as well */
 static const double DISPUTE = 4.0;        /* test ratio above which the IMU counts as disputed, */
@@ -111,6 +113,19 @@ static void adapt(gait_t *g, const double delta_b[3], const double instant[3], c
     adapt_measure(&g->adapt, velocity_w, variance_w, spread_w);
 }
 
+static const double HEADING_MEMORY = 60.0; /* s after which differences of heading and position are forgotten */
+
+/* A tilt that is wrong shows in a disagreement along the ground, which gravity makes grow for as long as it is averaged; with
+ * it the body seems to climb. */
+static void follow_height(gait_t *g, double dt)
+{
+    gait_monitor *m = &g->monitor;
+    const double *v = g->filter.x[0], speed2 = v[0] * v[0] + v[1] * v[1];
+    const double open2 = m->open[0] * m->open[0] + m->open[1] * m->open[1];
+    const double climb = sqrt(speed2 * open2) / (fabs(g->config->settings.gravity) * OPEN_TIME);
+    m->aside[2] = (1.0 - dt / HEADING_MEMORY) * m->aside[2] + climb * dt;
+}
+
 /* A velocity measurement by the consensus of all sources, before it is fused.
  *
  * delta_b: measured less predicted velocity; predicted, instant: variances of the prediction and of one measurement;
@@ -123,6 +138,11 @@ uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double pred
     double excess[3], nis = 0.0;
     int inflated = 0;
     if (adapt_due(&g->adapt)) adapt(g, delta_b, instant, spread);
+    for (int i = 0; i < 3; i++) {
+        const double informs = OPEN_STD * OPEN_STD / (OPEN_STD * OPEN_STD + instant[i] + spread[i]);
+        m->open[i] += dt / (OPEN_TIME + dt) * (informs * informs * delta_b[i] - m->open[i]);
+    }
+    follow_height(g, dt);
     for (int i = 0; i < 3; i++) {
         const double variance = predicted[i] + instant[i] + spread[i];
         excess[i] = larger(0.0, follow_lasting(&m->lasting[i], delta_b[i], share * RISE[i] * dt) - variance);
@@ -142,6 +162,19 @@ uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double pred
     return m->disputed >= DISPUTE_TIME || m->distrust > 0.0 ? GAIT_IMU_DISPUTED : 0;
 }
 
+/* Heading and position by legs alone less those of the filter: a gyro whose bias has jumped, or with a wrong scale, differs
+ * from them for as long as the filter has not found its bias. Forgotten after a while: over minutes legs drift as well. */
+static const double TURN_TIME = 0.3, TURN_STD = 0.1, MOST_HEADING = 3.2; /* s, rad/s, rad */
+void monitor_heading(gait_t *g, double difference, double variance, double dt)
+{
+    gait_monitor *m = &g->monitor;
+    const double *v = g->filter.x[0], keep = 1.0 - dt / HEADING_MEMORY;
+    m->turn += TURN_STD * TURN_STD / (TURN_STD * TURN_STD + variance) * dt / (TURN_TIME + dt) * (difference - m->turn);
+    m->heading = larger(-MOST_HEADING, smaller(MOST_HEADING, keep * m->heading + m->turn * dt));
+    m->aside[0] = keep * m->aside[0] - m->heading * v[1] * dt;
+    m->aside[1] = keep * m->aside[1] + m->heading * v[0] * dt;
+}
+
 /* The rate about z of base_link as legs measure it, less that of the gyro; variance of one measurement. */
 void monitor_rate(gait_t *g, double difference, double variance, double dt)
 {
@@ -149,6 +182,7 @@ void monitor_rate(gait_t *g, double difference, double variance, double dt)
     const double *axis_i = g->config->robot.R_bi + 6;
     const int ld = GAIT_STRIDE(f->size);
     double predicted = 0.0;
+    monitor_heading(g, difference, variance, dt);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) predicted += axis_i[i] * f->P[(BG + i) * ld + BG + j] * axis_i[j];
     const double excess = follow_lasting(&g->monitor.lasting_rate, difference, RISE_RATE * dt) - predicted - variance;
@@ -157,6 +191,12 @@ void monitor_rate(gait_t *g, double difference, double variance, double dt)
         for (int j = 0; j < 3; j++)
             f->P[(BG + i) * ld + BG + j] += axis_i[i] * axis_i[j] * excess * dt / INFLATION_TIME;
     f->P[(ROT + 2) * ld + ROT + 2] += 2.0 * excess * INFLATION_TIME * dt;
+}
+
+/* A robot on its back, or one whose legs carry nothing of its weight, does not stand on its feet. */
+int feet_may_stand(const gait_t *g, const double R_wb[9])
+{
+    return R_wb[8] > 0.0 && !g->input.torque.lifted;
 }
 
 /* Whether nothing has moved for a while: a robot at rest. */
@@ -187,9 +227,11 @@ uint32_t monitor_gravity(gait_t *g)
         norm2 += m->force_i[i] * m->force_i[i];
     }
     const double norm = sqrt(norm2);
-    const int off = fabs(norm - gravity) < FORCE_SHARE * gravity && along < TILTED * norm;
-    m->tilted = off ? m->tilted + dt : 0.0;
+    /* In flight, or at an impact, the force tells nothing: what was found before stands. */
+    const int weight = fabs(norm - gravity) < FORCE_SHARE * gravity;
+    m->tilted = weight && along >= TILTED * norm ? 0.0 : m->tilted + (weight || m->tilted >= TILTED_TIME ? dt : 0.0);
     if (m->tilted < TILTED_TIME) return 0;
+    if (m->tilted < TILTED_TIME + dt) in->imu[GYRO].charge = in->imu[ACCEL].charge = FORCE_TIME; /* used until now */
     in->imu[GYRO].blind = in->imu[ACCEL].blind = m->tilted;
     return GAIT_IMU_AXES | GAIT_BAD_SAMPLE;
 }
@@ -220,7 +262,11 @@ void monitor_output(const gait_t *g, gait_state *state)
     for (int i = 0; i < 3; i++) {
         const double open = g->monitor.lasting[i] * g->monitor.lasting[i];
         if (g->monitor.duration > 0.0 && open > state->vel_cov[i][i]) state->vel_cov[i][i] = open;
+        state->vel_cov[i][i] += g->monitor.open[i] * g->monitor.open[i];
     }
+    for (int i = 0; i < 3; i++)
+        state->pose_cov[i][i] = larger(state->pose_cov[i][i], g->monitor.aside[i] * g->monitor.aside[i]);
+    state->pose_cov[5][5] = larger(state->pose_cov[5][5], g->monitor.heading * g->monitor.heading);
 }
 
 /* What a controller may use: bits of gait_state.valid. */

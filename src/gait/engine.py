@@ -174,9 +174,19 @@ class Engine:
             " model without"
         )
 
-    def _contact_field(self, given: Collection[str]) -> str:
+    def tells_contacts(self, given: Collection[str]) -> bool:
+        """Whether the given fields have what contacts come from; True of a method that needs none."""
+        there = self._contact_fields(given)
+        wanted = there if self.contact_from is None else self.contact_from in there
+        return self.config.method != CONTACTS or bool(wanted)
+
+    @staticmethod
+    def _contact_fields(given: Collection[str]) -> list[str]:
         # Torques may come from the joint targets and the robot's gains.
-        there = [name for name in CONTACT_SOURCES if name in given or (name == "tau" and "q_des" in given)]
+        return [name for name in CONTACT_SOURCES if name in given or (name == "tau" and "q_des" in given)]
+
+    def _contact_field(self, given: Collection[str]) -> str:
+        there = self._contact_fields(given)
         if self.contact_from is not None and self.contact_from not in there:
             raise GaitError(f"there is no {self.contact_from}, which contacts were to come from: give it, or another")
         if not there:

@@ -30,7 +30,8 @@ class Health(IntFlag):
     IMU_SATURATED = 512
     """Gyro or accelerometer were at the end of their range or beyond: treated like BAD_IMU."""
     STALE_LEG = 1024
-    """Encoders of a leg were not finite, out of range, stuck or flagged: the leg was not used."""
+    """Encoders of a leg were not finite, out of range, stuck, flagged, or contradicted by targets and torques: the leg
+    was not used."""
     RESET = 2048
     """The velocity was reset to the measurement; shown for half a second."""
     GYRO = 4096
@@ -55,6 +56,8 @@ class Health(IntFlag):
     """A single value of gyro or accelerometer was far from its neighbours, and was not used."""
     IMU_AXES = 1 << 30
     """Gravity is not where the orientation has it: the IMU's axes, or the orientation at the start, are wrong."""
+    NO_TORQUE = 1 << 31
+    """Torques and joint targets that were there are missing."""
 
 
 FIRST_LEG, MOST_LEGS = 16, 8
@@ -68,6 +71,7 @@ _WORDS = {
     Health.DIVERGED: "diverged",
     Health.BAD_TIME: "stamp not later than the last",
     Health.BAD_TORQUE: "torques do not support the robot's weight: ignored",
+    Health.NO_TORQUE: "torques and targets missing",
     Health.IMU_DISPUTED: "imu and legs disagree",
     Health.RESET: "velocity reset",
     Health.IMU_AXES: "gravity is not along the vertical: check the axes of the imu",

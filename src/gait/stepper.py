@@ -286,7 +286,10 @@ class Stepper:
             for name, value, size in zip(FIELDS, fields, self._sizes, strict=True)
         ]
         if self._given is None:
-            self._choose([name for name, array in zip(FIELDS, arrays, strict=True) if array is not None])
+            there = [name for name, array in zip(FIELDS, arrays, strict=True) if array is not None]
+            # Until a sample tells contacts, only the IMU moves a contact-aided filter, and health says so.
+            if self._context.engine.tells_contacts(there):
+                self._choose(there)
         self._row[0] = stamp_of(t)
         for name, array in zip(FIELDS, arrays, strict=True):
             part = self._parts[name]

@@ -33,9 +33,11 @@ class CSensor(Structure):
     _fields_ = (
         *((name, _VECTOR) for name in ("raw", "before", "top", "limit")),
         *((name, c_double) for name in ("window", "level", "jumps", "noise", "same", "odd", "cut")),
-        *((name, c_double) for name in ("blind", "charge", "spike")),
+        *((name, c_double) for name in ("blind", "charge", "spike", "swing")),
+        ("stood", _VECTOR),
+        ("jump2", c_double),
         ("hits", c_uint8 * 3),
-        *((name, c_uint8) for name in ("spikes", "samples", "known")),
+        *((name, c_uint8) for name in ("spikes", "samples", "rises", "known")),
     )
 
 
@@ -53,8 +55,9 @@ class CTorqueState(Structure):
     """`gait_torque_state`."""
 
     _fields_ = (
-        *((name, c_double) for name in ("carried", "expected", "apart", "size", "wrong")),
-        *((name, c_uint8) for name in ("ignored", "measured", "compared")),
+        *((name, c_double) for name in ("carried", "expected", "apart", "size", "wrong", "missing", "unloaded")),
+        ("contradicts", _JOINTS),
+        *((name, c_uint8) for name in ("ignored", "measured", "compared", "had", "supported", "lifted")),
     )
 
 
@@ -74,6 +77,7 @@ class CInput(Structure):
         ("refused", c_int32),
         ("ok", _FLAGS),
         ("leg_known", _FLAGS),
+        ("stale", _FLAGS),
         ("started", c_uint8),
         ("imu_known", c_uint8),
     )
@@ -126,7 +130,11 @@ class CMonitor(Structure):
 
     _fields_ = (
         ("lasting", _VECTOR),
-        *((name, c_double) for name in ("lasting_rate", "duration", "distrust")),
+        ("lasting_rate", c_double),
+        ("open", _VECTOR),
+        *((name, c_double) for name in ("turn", "heading")),
+        ("aside", _VECTOR),
+        *((name, c_double) for name in ("duration", "distrust")),
         ("force_i", _VECTOR),
         *((name, c_double) for name in ("tilted", "still", "disputed", "uninformed", "ratio")),
         ("leg_ratio", _LEGS),

@@ -86,3 +86,10 @@ def test_biases_have_limits(method: str) -> None:
     assert max(np.abs(s.accel_bias).max() for s in states) <= 1.5
     assert max(np.abs(s.gyro_bias).max() for s in states) <= 0.2
     assert error(run(method, lambda k, row: row)).max() < 0.2
+
+
+def test_a_spike_that_returns_at_once_is_told_a_sample_later() -> None:
+    spike = np.array([40.0, 25.0, 10.0])
+    states = run("gait-legs", lambda k, row: row._replace(accel=row.accel + (k == FAULT) * spike))
+    assert "accelerometer spike" in states[FAULT + 1].health.words
+    assert not any(s.health.flags & Health.IMU_SPIKE for s in states[:FAULT])

@@ -116,3 +116,25 @@ def test_joints_at_a_low_rate_are_not_stale_while_the_body_turns() -> None:
         repeated = row if k % 35 == 0 else repeated  # for 70 ms
         state = estimator.update(row._replace(q=repeated.q, dq=repeated.dq, gyro=row.gyro + TURN))
         assert "stale" not in str(state.health)
+
+
+def test_torques_and_targets_that_go_missing_are_told() -> None:
+    lost = np.full(12, np.nan)
+    states = run("gait-legs", lambda k, row: row._replace(tau=lost, q_des=lost))
+    assert "torques and targets missing" in states[FAULT + RATE // 5].health.words
+    assert not any(s.health.flags & Health.NO_TORQUE for s in states[:FAULT])
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
+def test_an_encoder_with_the_other_sign_contradicts_its_target(method: str) -> None:
+    sign = np.where(np.arange(12) == 4, -1.0, 1.0)
+    states = run(method, lambda k, row: row._replace(q=sign * row.q, dq=sign * row.dq))
+    assert "leg FL stale" in states[FAULT + RATE // 5].health.words
+
+
+def test_a_contact_aided_filter_waits_for_what_tells_contacts() -> None:
+    log = sample_log().slice(0.0, 0.5)
+    estimator = Estimator.load("go1", "iekf")
+    estimator.start_as(log, "truth")
+    states = [estimator.update(*row[: 7 if k else 5]) for k, row in enumerate(log.rows())]
+    assert "starting" in states[0].health.words and "no measurement" not in states[-1].health.words

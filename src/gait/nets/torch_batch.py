@@ -206,8 +206,8 @@ class TorchBatch(nn.Module):
         self.last = x
         self.row = torch.where(row == WAIT, self.row, self.table_following[row])
         flags = self.row != FIRST, self._recover()
-        least_var = self.monitor.open_disagreement
-        return base_state(self.ekf, imu[0], self.R_bi, self.p_bi, least_var, flags, gyro.dtype)
+        shown = self.monitor.open_disagreement
+        return base_state(self.ekf, imu[0], self.R_bi, self.p_bi, shown, flags, gyro.dtype)
 
     @torch.no_grad()
     def reset(

@@ -9,6 +9,7 @@ the products. What training shares is the measurement model of legs, `leg_varian
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn, unflatten
@@ -234,19 +235,30 @@ class BatchState:
         return -self.R_wb[:, 2]
 
 
+class OpenDisagreement(NamedTuple):
+    """Variances that a disagreement of measurements and IMU shows."""
+
+    velocity_least: Tensor
+    """What those of the velocity are at least, base axes (3, n)."""
+    velocity_more: Tensor
+    """What joins them (3, n)."""
+    pose_least: Tensor
+    """What those of position and rotation are at least, world axes (6, n)."""
+
+
 def base_state(
     ekf: TorchFilter,
     gyro: Tensor,
     R_bi: Tensor,
     p_bi: Tensor,
-    least_var: Tensor,
+    shown: OpenDisagreement,
     flags: tuple[Tensor, Tensor],
     dtype: torch.dtype,
 ) -> BatchState:
     """From the IMU to base_link.
 
-    Given are the angular rate as measured (3, n), variances (3, n) that those of the velocity in base axes are at
-    least, and who has started and diverged.
+    Given are the angular rate as measured (3, n), variances that an open disagreement shows, and who has started and
+    diverged.
     """
     R_wb = product(ekf.R, R_bi.transpose(0, 1))
     w_b = turn(R_bi, gyro - ekf.gyro_bias)
@@ -258,9 +270,11 @@ def base_state(
     pp = P_pp + product(J, P_pr.transpose(0, 1)) + product(pr, J.transpose(0, 1))
     pose_cov = torch.cat([torch.cat([pp, pr], 1), torch.cat([pr.transpose(0, 1), P_rr], 1)])
     pose_cov.diagonal(dim1=0, dim2=1)[:, 3:5] += MOUNTING_STD**2
+    of_pose = pose_cov.diagonal(dim1=0, dim2=1)  # (n, 6)
+    of_pose.copy_(torch.maximum(of_pose, shown.pose_least.T))
     vel_cov = product(R_wb.transpose(0, 1), product(ekf.P[VEL, VEL], R_wb))
     variances = vel_cov.diagonal(dim1=0, dim2=1)  # (n, 3)
-    variances.copy_(torch.maximum(variances, least_var.T))
+    variances.copy_(torch.maximum(variances, shown.velocity_least.T) + shown.velocity_more.T)
     vel_b = turn_back(R_wb, vel_w)
     found = {
         "R_wb": R_wb, "vel_w": vel_w, "pos_w": pos_w, "vel_b": vel_b, "vel_cov": vel_cov, "pose_cov": pose_cov,

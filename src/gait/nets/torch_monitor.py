@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gait.nets.torch_filter import ACCEL_BIAS, GYRO_BIAS, POS, ROT, VEL, TorchFilter
+from gait.nets.torch_filter import ACCEL_BIAS, GYRO_BIAS, POS, ROT, VEL, OpenDisagreement, TorchFilter
 from gait.nets.torch_lie import product
 from gait.nets.torch_sensors import TorchSensors
 
@@ -28,6 +28,12 @@ DISPUTE, RESET_TIME = 4.0, 0.5
 """Test ratio above which the IMU is disputed, and seconds of that until the velocity is reset."""
 DISTRUST, DISTRUST_TIME = 10.0, 2.0
 """After a reset the above is so many times as fast, for so many seconds."""
+OPEN_TIME, OPEN_STD = 0.1, 0.2
+"""Seconds over which the reported disagreement is averaged, and m/s beyond which a measurement counts for less."""
+TURN_TIME, TURN_STD, MOST_HEADING = 0.3, 0.1, 3.2
+"""The same of the rate about z, s and rad/s; and the largest difference of headings, rad."""
+MEMORY = 60.0
+"""Seconds after which differences of heading and position are forgotten."""
 STILL_TIME, STILL_RATE, STILL_FORCE, STILL_NOISE = 0.5, 0.04, 0.5, (0.03, 0.3)
 """Rest: seconds, rad/s, m/s^2 off gravity, and noise of a sample, rad/s and m/s^2."""
 
@@ -62,6 +68,14 @@ class TorchMonitor(nn.Module):
     """Seconds for which the last reset still counts (n,)."""
     resting: Tensor
     """Seconds for which nothing has moved (n,)."""
+    open: Tensor
+    """Mean of the disagreement, base axes (3, n), m/s."""
+    turn: Tensor
+    """Mean of that of the rate about z (n,), rad/s."""
+    heading: Tensor
+    """What it has made of the heading (n,), rad."""
+    aside: Tensor
+    """And of the position, world axes (3, n), m."""
     rise: Tensor
     still_noise: Tensor
 
@@ -69,8 +83,9 @@ class TorchMonitor(nn.Module):
         """Set up for n robots with an IMU mounted at R_bi (3, 3, 1), and measurements every dt seconds."""
         super().__init__()
         self.dt = dt
-        self.register_buffer("lasting", torch.zeros(3, n, dtype=dtype))
-        for name in ("lasting_rate", "duration", "disputed", "distrust", "resting"):
+        for name in ("lasting", "open", "aside"):
+            self.register_buffer(name, torch.zeros(3, n, dtype=dtype))
+        for name in ("lasting_rate", "duration", "disputed", "distrust", "resting", "turn", "heading"):
             self.register_buffer(name, torch.zeros(n, dtype=dtype))
         constants = {"rise": RISE, "still_noise": STILL_NOISE}
         for name, values in constants.items():
@@ -81,7 +96,8 @@ class TorchMonitor(nn.Module):
 
     def reset(self, chosen: Tensor) -> None:
         """Forget what is remembered of the chosen robots (n,)."""
-        for name in ("lasting", "lasting_rate", "duration", "disputed", "distrust", "resting"):
+        shown = ("open", "turn", "heading", "aside")
+        for name in ("lasting", "lasting_rate", "duration", "disputed", "distrust", "resting", *shown):
             setattr(self, name, torch.where(chosen, 0.0, getattr(self, name)))
 
     def still(self, sensors: TorchSensors, gravity: float, active: Tensor) -> Tensor:
@@ -95,6 +111,7 @@ class TorchMonitor(nn.Module):
     def consensus(self, ekf: TorchFilter, c: TorchConsensus, R_wb: Tensor, chosen: Tensor) -> None:
         """Hold the velocity measurement of the chosen robots (n,) against the predicted state, before it is fused."""
         dt, share = self.dt, torch.where(self.distrust > 0.0, DISTRUST, 1.0)
+        self._follow_open(ekf, c, chosen)
         variance = c.predicted + c.instant + c.spread
         lasting = follow(self.lasting, c.delta, share * self.rise * dt)
         excess = torch.clamp(torch.square(lasting) - variance, min=0.0)
@@ -114,6 +131,26 @@ class TorchMonitor(nn.Module):
         ekf.reset_velocity(chosen & reset, R_wb, c.delta, c.claimed + c.spread)
         self._inflate_causes(ekf, R_wb, torch.where(chosen & ~reset, excess, 0.0), share)
 
+    def _follow_open(self, ekf: TorchFilter, c: TorchConsensus, chosen: Tensor) -> None:
+        """The mean disagreement, and how the body seems to climb with a tilt that is wrong."""
+        informs = OPEN_STD**2 / (OPEN_STD**2 + c.instant + c.spread)
+        now = self.open + self.dt / (OPEN_TIME + self.dt) * (informs * informs * c.delta - self.open)
+        self.open = torch.where(chosen, now, self.open)
+        speed2, open2 = torch.square(ekf.v[:2]).sum(0), torch.square(self.open[:2]).sum(0)
+        climb = torch.sqrt(speed2 * open2) / (-ekf.options.gravity * OPEN_TIME)
+        height = (1.0 - self.dt / MEMORY) * self.aside[2] + climb * self.dt
+        self.aside = torch.stack([*self.aside[:2], torch.where(chosen, height, self.aside[2])])
+
+    def _follow_heading(self, ekf: TorchFilter, difference: Tensor, variance: Tensor, chosen: Tensor) -> None:
+        """Heading and position by the legs alone less those of the filter, from the difference of the rates about z."""
+        dt, keep = self.dt, 1.0 - self.dt / MEMORY
+        share = TURN_STD**2 / (TURN_STD**2 + variance) * (dt / (TURN_TIME + dt))
+        self.turn = torch.where(chosen, self.turn + share * (difference - self.turn), self.turn)
+        heading = torch.clamp(keep * self.heading + self.turn * dt, -MOST_HEADING, MOST_HEADING)
+        self.heading = torch.where(chosen, heading, self.heading)
+        moved = keep * self.aside[:2] + self.heading * dt * torch.stack([-ekf.v[1], ekf.v[0]])
+        self.aside = torch.cat([torch.where(chosen, moved, self.aside[:2]), self.aside[2:]])
+
     def _inflate_causes(self, ekf: TorchFilter, R_wb: Tensor, excess: Tensor, share: Tensor) -> None:
         """What has lasted for a while may come from the velocity, from the accelerometer's bias or from a tilt."""
         time = torch.clamp(self.duration, min=self.dt)
@@ -129,6 +166,7 @@ class TorchMonitor(nn.Module):
 
     def rate(self, ekf: TorchFilter, difference: Tensor, variance: Tensor, chosen: Tensor) -> None:
         """The rate about z of base_link by the legs less that of the gyro (n,), and the variance of one measurement."""
+        self._follow_heading(ekf, difference, torch.where(chosen, variance, 1.0), chosen)
         axis = self.R_ib[:, 2:]  # (3, 1, 1)
         P_bg = ekf.P[GYRO_BIAS, GYRO_BIAS]
         predicted = (axis * product(P_bg, axis)).sum((0, 1))
@@ -140,9 +178,12 @@ class TorchMonitor(nn.Module):
         ekf.inflate(ROT, ekf.eye[:, 2:], excess[None] * (2.0 * INFLATION_TIME * self.dt))
 
     @property
-    def open_disagreement(self) -> Tensor:
-        """Variances of the velocity (3, n) that the disagreement shows: whichever is right, the other is as far off."""
-        return torch.where(self.duration > 0.0, torch.square(self.lasting), 0.0)
+    def open_disagreement(self) -> OpenDisagreement:
+        """Variances that the disagreement shows: whichever is right, the other is as far off."""
+        least = torch.where(self.duration > 0.0, torch.square(self.lasting), 0.0)
+        none = torch.zeros_like(self.aside[:2])
+        pose = torch.square(torch.cat([self.aside, none, self.heading[None]]))
+        return OpenDisagreement(least, torch.square(self.open), pose)
 
 
 def follow(lasting: Tensor, now: Tensor, rise: Tensor | float) -> Tensor:

@@ -20,6 +20,10 @@ JUMP_RATIO, JUMP_TIME, SPIKE_SAMPLES = 8.0, 0.2, 2
 """Of a jump to the usual ones; time constant of those, s; samples in a row that may be spikes."""
 NOISE_RATE, NOISE_MEDIAN = 15.0, 3.77
 """How fast the median of the second differences is followed, 1/s; what it is for white noise of unit variance."""
+SOON, MOST_RISES = 8.0, 255.0
+"""Samples in a row above the median after which it is followed faster, and how many are counted."""
+SWING_RISE, SWING_FALL = 0.3, 3.0
+"""How fast the motion of the body is followed, s."""
 FIRST_NOISE, LEAST_NOISE = 1e-3, 1e-6
 USUAL_NOISE = (0.03, 0.4)
 """Noise of a sample, rad/s and m/s^2, that walking makes; more is noise of the IMU."""
@@ -28,7 +32,7 @@ REPEATS = 0.01
 DIFFERENCE_TIME, MEAN_TIME, JOINTS_MOVE = 0.006, 0.1, 0.1
 """Joints: time constants of velocities and of their mean squares, s; rad/s above which one moves."""
 _IMU = ("raw", "before")
-_EACH = ("level", "jumps", "noise", "same", "spike", "spikes", "samples")
+_EACH = ("level", "jumps", "noise", "same", "spike", "spikes", "samples", "rises", "swing")
 _JOINTS = ("slow_q", "slow_dq", "moves", "turns")
 
 
@@ -39,7 +43,7 @@ class TorchSensors(nn.Module):
     """Last values of the IMU, and those before (2, 3, n)."""
     before: Tensor
     level: Tensor
-    """Low-passed magnitude (2, n), and so are the next six."""
+    """Low-passed magnitude (2, n), and so are the next eight."""
     jumps: Tensor
     """Mean square of the change from sample to sample."""
     noise: Tensor
@@ -52,6 +56,10 @@ class TorchSensors(nn.Module):
     """Spikes in a row."""
     samples: Tensor
     """Up to 2 of those that second differences need."""
+    rises: Tensor
+    """Samples in a row above the noise."""
+    swing: Tensor
+    """Mean square of what the body's motion adds to the magnitude, lately."""
     slow_q: Tensor
     """Low-passed angles and velocities (J, n)."""
     slow_dq: Tensor
@@ -64,6 +72,7 @@ class TorchSensors(nn.Module):
     spike2: Tensor
     usual_noise2: Tensor
     motion2: Tensor
+    at_rest: Tensor
 
     def __init__(self, joints: int, n: int, step_dt: float, options: Options, dtype: torch.dtype) -> None:
         """Set up for n robots with a sample every `step_dt` seconds."""
@@ -79,6 +88,8 @@ class TorchSensors(nn.Module):
         }  # fmt: skip
         for name, pair in pairs.items():
             self.register_buffer(name, torch.tensor(pair, dtype=dtype)[:, None] ** 2, persistent=False)
+        at_rest = torch.tensor((0.0, -options.gravity), dtype=dtype)[:, None]
+        self.register_buffer("at_rest", at_rest, persistent=False)
 
     def reset(self, chosen: Tensor) -> None:
         """Forget what is known of the chosen robots (n,)."""
@@ -100,6 +111,9 @@ class TorchSensors(nn.Module):
         self._keep("level", active, level)
         far = self._jump(imu, kept, dt, active)
         self._follow_noise(imu, dt, active & ~far & ~repeated)
+        off2 = torch.square(torch.linalg.vector_norm(imu, dim=1) - self.at_rest)
+        time = torch.where(off2 > self.swing, SWING_RISE, SWING_FALL)
+        self._keep("swing", active & ~far, self.swing + dt / (time + dt) * (off2 - self.swing))
         self._keep("raw", active, imu)
         self._follow_joints(x[6:], dt, active)
         self.known = self.known | active
@@ -120,7 +134,9 @@ class TorchSensors(nn.Module):
     def _follow_noise(self, imu: Tensor, dt: Tensor, active: Tensor) -> None:
         """The median of the second differences, as the standard deviation of white noise; active is (2, n)."""
         now = torch.linalg.vector_norm(imu - 2.0 * self.raw + self.before, dim=1) / NOISE_MEDIAN
-        step = torch.clamp(NOISE_RATE * dt, max=0.5)
+        rises = torch.where(now > self.noise, torch.clamp(self.rises + 1.0, max=MOST_RISES), 0.0)
+        step = torch.clamp(NOISE_RATE * torch.where(rises > SOON, rises - SOON, 1.0) * dt, max=0.5)
+        self._keep("rises", active, rises)
         moved = torch.clamp(self.noise * torch.where(now > self.noise, 1.0 + step, 1.0 - step), min=LEAST_NOISE)
         begun = torch.where(self.samples == 1.0, FIRST_NOISE, self.noise)
         self._keep("noise", active, torch.where(self.samples == 2.0, moved, begun))
@@ -155,4 +171,4 @@ class TorchSensors(nn.Module):
         # A motion that lasts: its effect grows with the time for which it has not been measured.
         unknown = torch.square(time) - torch.square(torch.clamp(time - dt, min=0.0))
         repeated = unknown / torch.where(dt > 0.0, dt, 1.0)
-        return rough + self.motion2 * repeated + torch.square(self.spike) * dt
+        return rough + torch.maximum(self.motion2, self.swing) * repeated + torch.square(self.spike) * dt

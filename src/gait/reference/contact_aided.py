@@ -16,6 +16,7 @@ from gait.reference.contacts import (
     FOOT_SPEED,
     LegContact,
     feet_consensus,
+    feet_rate,
     foot_ratio,
     rolling_velocity,
     slip_limit,
@@ -104,12 +105,14 @@ class ReferenceContactAided:
             roll_i[i] = self.R_bi.T @ roll_b
             slips_b[i] = slip_velocity(leg.chain, q, dq, w_b, vel_b, roll_b)
             contact_std[i] = p.contact
+            # On its back a robot does not stand on its feet.
+            leg.contact = leg.contact and bool(up_b[2] > 0.0)
 
         if p.slip.enabled:
             contact_std |= self._reject_slips(slips_b, dt)
         cov_i = dict.fromkeys(feet_i, np.eye(3) * p.kinematics**2)
         ekf.propagate(sample.gyro, sample.accel, dt, contact_std, roll_i)
-        self._judge_feet(slips_b, dt)
+        self._judge_feet(slips_b, feet_i, dt)
         for i in [i for i in ekf.feet if not self.legs[i].contact]:
             ekf.remove_foot(i)
         ekf.correct_feet(feet_i, cov_i)
@@ -142,7 +145,7 @@ class ReferenceContactAided:
             self.slip_limit = slip_limit(limit, np.array(list(speeds.values())), p.slip.speed, dt)
         return found
 
-    def _judge_feet(self, slips_b: dict[int, Array], dt: float) -> None:
+    def _judge_feet(self, slips_b: dict[int, Array], feet_i: dict[int, Array], dt: float) -> None:
         """One foot that moves over the ground is an outlier; together they are a reason to doubt the prediction."""
         R_wb = self.ekf.R @ self.R_bi.T
         predicted = np.diag(R_wb.T @ self.ekf.P[VEL, VEL] @ R_wb)
@@ -152,6 +155,10 @@ class ReferenceContactAided:
             self.ratios[i] = foot_ratio(slips_b[i], predicted)
             if self.ratios[i] > 1.0 and np.linalg.norm(slips_b[i]) > FOOT_SPEED:
                 self.legs[i].contact = False
-        feet = [slips_b[i] for i in judged if self.legs[i].contact]
+        standing = [i for i in judged if self.legs[i].contact]
+        feet = [slips_b[i] for i in standing]
         if feet:
+            rate, variance = feet_rate(np.array(feet), np.array([self.R_bi @ feet_i[i] for i in standing]))
+            if np.isfinite(variance):
+                self.monitor.follow_heading(rate, variance, dt)
             self.monitor.consensus(feet_consensus(np.array(feet), self.ekf.adapted.factor), predicted, dt)

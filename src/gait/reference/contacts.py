@@ -20,6 +20,8 @@ LEVER, DAMPING = 0.1, 0.01
 """In leg lengths: arm of the moment that a sole transmits, and damping of forces that joints hardly tell."""
 TORQUE_MARGIN = 3.0
 """Torques beyond so many times the limit were not measured."""
+LEAST_APART = 0.05
+"""Feet that are closer together than this, m, tell no angular rate."""
 FOOT_STD, FOOT_GATE, FOOT_SPEED = 0.1, 5.0, 1.0
 """Standard deviation of a foot's velocity by its joints, m/s; an outlier exceeds both gates: in standard deviations of
 the predicted velocity, and in m/s."""
@@ -127,6 +129,18 @@ def feet_consensus(slips_b: Array, factor: Array) -> Consensus:
     """
     delta, instant = -slips_b.mean(axis=0), factor * FOOT_STD**2
     return Consensus(delta, instant, np.mean((slips_b + delta) ** 2, axis=0), instant)
+
+
+def feet_rate(slips_b: Array, feet_b: Array) -> tuple[float, float]:
+    """Rate about z by which the gyro exceeds that of the feet in contact (K, 3), and its variance; infinite: not told.
+
+    A rate that is off by e moves the foot at p over the ground by e (-p_y, p_x).
+    """
+    slips, at = slips_b - slips_b.mean(axis=0), feet_b - feet_b.mean(axis=0)
+    known = float(np.sum(at[:, :2] ** 2))
+    if known <= LEAST_APART**2:
+        return 0.0, np.inf
+    return float(np.sum(at[:, 0] * slips[:, 1] - at[:, 1] * slips[:, 0])) / known, FOOT_STD**2 / known
 
 
 class LegContact:

@@ -24,6 +24,12 @@ DISPUTE, DISPUTE_TIME, RESET_TIME = 4.0, 0.1, 0.5
 """Test ratio above which the IMU is disputed; seconds until that is shown, and until the velocity is reset."""
 DISTRUST_TIME, DISTRUST = 2.0, 10.0
 """Seconds after a reset in which the above is so many times as fast."""
+OPEN_TIME, OPEN_STD = 0.1, 0.2
+"""Seconds over which the reported disagreement is averaged, and m/s beyond which a measurement counts for less."""
+TURN_TIME, TURN_STD, MOST_HEADING = 0.3, 0.1, 3.2
+"""The same of the rate about z, s and rad/s; and the largest difference of headings, rad."""
+MEMORY = 60.0
+"""Seconds after which differences of heading and position are forgotten: over minutes legs drift as well."""
 MOUNTING_STD = 0.008
 """How well the mounting rotation of the IMU is known, rad: no motion tells it from a tilt of the body."""
 
@@ -52,6 +58,7 @@ class ConsistencyMonitor:
         """As before the first sample."""
         self.ekf.adapted.reset()
         self.lasting, self.lasting_rate = np.zeros(3), 0.0
+        self.open, self.aside, self.turn, self.heading = np.zeros(3), np.zeros(3), 0.0, 0.0
         self.duration = self.disputed = self.distrust = 0.0
         self.ratio, self.resets = 0.0, 0
 
@@ -65,6 +72,11 @@ class ConsistencyMonitor:
         R_wb = self.ekf.R @ self.R_bi.T
         claimed = c.instant / self.ekf.adapted.factor
         self.ekf.adapted.measure(self.ekf.v + R_wb @ c.delta, R_wb**2 @ claimed, R_wb**2 @ c.spread)
+        informs = OPEN_STD**2 / (OPEN_STD**2 + c.instant + c.spread)
+        self.open += dt / (OPEN_TIME + dt) * (informs**2 * c.delta - self.open)
+        # A tilt that is wrong shows along the ground, and with it the body seems to climb.
+        climb = np.linalg.norm(self.ekf.v[:2]) * np.linalg.norm(self.open[:2]) / (-self.ekf.options.gravity * OPEN_TIME)
+        self.aside[2] = (1.0 - dt / MEMORY) * self.aside[2] + climb * dt
         variance = predicted + c.instant + c.spread
         self.lasting = np.array([follow(*each) for each in zip(self.lasting, c.delta, share * RISE * dt, strict=True)])
         excess = np.maximum(self.lasting**2 - variance, 0.0)
@@ -102,8 +114,16 @@ class ConsistencyMonitor:
         self.lasting, self.disputed, self.distrust = np.zeros(3), 0.0, DISTRUST_TIME
         self.resets += 1
 
+    def follow_heading(self, difference: float, variance: float, dt: float) -> None:
+        """Heading and position by the legs alone less those of the filter, from the difference of the rates about z."""
+        keep, v = 1.0 - dt / MEMORY, self.ekf.v
+        self.turn += TURN_STD**2 / (TURN_STD**2 + variance) * dt / (TURN_TIME + dt) * (difference - self.turn)
+        self.heading = float(np.clip(keep * self.heading + self.turn * dt, -MOST_HEADING, MOST_HEADING))
+        self.aside[:2] = keep * self.aside[:2] + self.heading * np.array([-v[1], v[0]]) * dt
+
     def rate(self, difference: float, variance: float, dt: float) -> None:
         """The rate about z of base_link by the legs less that of the gyro, with the variance of one measurement."""
+        self.follow_heading(difference, variance, dt)
         P, axis_i = self.ekf.P, self.R_bi[2]
         self.lasting_rate = follow(self.lasting_rate, difference, RISE_RATE * dt)
         excess = max(0.0, self.lasting_rate**2 - axis_i @ P[GYRO_BIAS, GYRO_BIAS] @ axis_i - variance)
@@ -115,7 +135,10 @@ class ConsistencyMonitor:
         vel_cov, pose_cov = state.vel_cov.copy(), state.pose_cov.copy()
         if self.duration > 0.0:
             np.fill_diagonal(vel_cov, np.maximum(np.diag(vel_cov), self.lasting**2))
+        vel_cov += np.diag(self.open**2)
         pose_cov[[3, 4], [3, 4]] += MOUNTING_STD**2
+        least = np.array([*self.aside, 0.0, 0.0, self.heading]) ** 2
+        np.fill_diagonal(pose_cov, np.maximum(np.diag(pose_cov), least))
         return state._replace(vel_cov=vel_cov, pose_cov=pose_cov)
 
 

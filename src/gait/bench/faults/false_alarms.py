@@ -15,7 +15,7 @@ from gait.bench.faults.feed import Feed
 from gait.bench.faults.track import Track, follow
 from gait.errors import GaitError, need_extra
 from gait.estimator import Estimator
-from gait.health import FIRST_LEG, Health
+from gait.health import FIRST_LEG, MOST_LEGS, Health
 from gait.log import Log
 from gait.methods import known_method
 from gait.rows import Row
@@ -129,7 +129,7 @@ def count_alarms(track: Track, log: Log) -> tuple[dict[str, int], dict[str, floa
     causes = {Health.NO_MEASUREMENT: flight, Health.SLIP: slip, Health.REJECTED: slip | flight}
     count, lasted = {}, {}
     # Bits that have no name yet count as well.
-    for bit in range(FIRST_LEG):
+    for bit in (*range(FIRST_LEG), *range(FIRST_LEG + MOST_LEGS, 32)):
         flag = Health(1 << bit)
         if flag == Health.STARTING:
             continue

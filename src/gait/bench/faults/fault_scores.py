@@ -253,8 +253,12 @@ def allowed(clean: Track, time: Array) -> Array:
 
 
 def calm(track: Track, until: float) -> Track:
-    """A clean run where there is none: error and flags as before a moment of the run itself."""
-    before = rows_between(track, track.time[0] + SETTLED, until)
+    """A clean run where there is none: error and flags as before a moment of the run itself.
+
+    Flags that come up within `LEEWAY` before it are of what happens then: a hand that lifts takes the weight off feet
+    that still touch the ground.
+    """
+    before = rows_between(track, track.time[0] + SETTLED, until - LEEWAY)
     error, flags = track.speed_error[before], track.health[before]
     rms = float(np.sqrt(np.mean(np.square(error)))) if error.size else 0.0
     velocity = np.zeros_like(track.velocity)
