@@ -239,7 +239,7 @@ def _legs_graph(graph: Graph, model: Model) -> None:
     column = graph.node("Reshape", seen, [-1, 1])
     if len(p.output) > OUTPUTS:
         y = graph.node("Split", y, [OUTPUTS, 1], to=("raw", "shift"), axis=1)
-        along_z = graph.node("Mul", "shift", [[0.0, 0.0, 1.0]])
+        along_z = graph.node("Mul", "shift", [0.0, 0.0, 1.0])
         velocity = graph.node("Where", column, graph.node("Add", velocity, along_z), velocity)
     log_std = graph.bounded(y, a.log_std_min, a.log_std_max)
     log_std = graph.node("Where", column, log_std, [a.log_std_max], to=graph.output("leg_log_std", a.legs, OUTPUTS))
