@@ -273,11 +273,11 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
  * specific force (in g), on average, unless something else carries the robot. */
 /* Whether legs that carried the robot do so no more, by their own torques: it hangs in a hand, or lies. */
 static const double LIFTED = 0.25, LIFTED_TIME = 0.04; /* share of the weight; s */
-static void follow_lift(gait_torque_state *s, double part, double dt)
+static void follow_lift(gait_torque_state *s, double part, int doubted, double dt)
 {
-    s->supported = (uint8_t)(s->supported || within(part, PLAUSIBLE));
-    s->unloaded = s->supported && part < LIFTED ? s->unloaded + dt : 0.0;
-    s->lifted = (uint8_t)(s->unloaded > LIFTED_TIME || (s->lifted && part < PLAUSIBLE[0]));
+    s->supported = (uint8_t)(s->supported || (!doubted && within(part, PLAUSIBLE)));
+    s->unloaded = s->supported && !doubted && part < LIFTED ? s->unloaded + dt : 0.0;
+    s->lifted = (uint8_t)(s->unloaded > LIFTED_TIME || (s->lifted && !doubted && part < PLAUSIBLE[0]));
 }
 
 static const double WRONG_TIME = 0.15; /* s */
@@ -290,7 +290,7 @@ void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], 
     const int doubted = !within(part, IMPOSSIBLE)
         || (!within(part, PLAUSIBLE) && s->compared && s->apart > APART * s->size);
     s->wrong = doubted ? s->wrong + dt : 0.0;
-    follow_lift(s, doubted ? 1.0 : part, dt);
+    follow_lift(s, part, doubted, dt);
     if (s->wrong <= WRONG_TIME) return;
     s->ignored = 1;
     s->lifted = 0;

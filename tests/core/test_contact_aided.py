@@ -195,8 +195,9 @@ def test_broken_samples_do_not_spread(robot: Robot, walk: Log) -> None:
     with pytest.raises(GaitError, match="q must be 12 numbers"):
         estimator.update(row._replace(t=9.0, q=row.q[:3]))
     estimator.reset()
-    with pytest.raises(GaitError, match="none of tau, foot_force, contact"):
-        estimator.update(row._replace(tau=None, contact=None))
+    # Without anything that tells contacts it waits, and says so.
+    state = estimator.update(row._replace(tau=None, contact=None))
+    assert np.isfinite(state.cov).all() and not state.health.ok
 
 
 def test_ground_force_inverts_the_leg(robot: Robot) -> None:

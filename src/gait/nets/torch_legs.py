@@ -1,7 +1,7 @@
 """`gait-legs` around its network in torch, for n robots at once: `gait.reference.leg_velocity`, function by function.
 
 Read that file for what the features and the fusion are. Robots stand last, see `torch_lie`. Every leg is in use: the
-encoders of a simulator do not fail.
+encoders of a simulator do not fail. Nor are torques judged: a robot that is lifted is not told from one that walks.
 """
 
 from __future__ import annotations
