@@ -17,7 +17,7 @@ static const double PRIOR = 30.0;        /* differences as claimed and without n
 static const double LEAST_STD = 0.03;    /* of a difference, m/s: smaller ones count alike */
 static const double SPREAD_SHARE = 0.25; /* of the spread of the sources that joins the variance of their mean */
 static const double RIDGE = 0.05;        /* by how much the fit prefers a factor of 1, in squares of the mean variance */
-static const double CAUTION = 2.0;       /* on its square: errors of an IMU that do not last show less over 0.3 s */
+static const double CAUTION = 1.0;       /* of what both show once more: brief errors show less over 0.3 s */
 static const double MOST_NOISE = 0.3, MOST_FACTOR = 4.0; /* m/s^2/sqrt(Hz); on variances */
 
 void adapt_reset(gait_adapt *a)
@@ -72,5 +72,6 @@ void adapt_measure(gait_adapt *a, const double velocity_w[3], const double varia
         for (int k = 0; k < 5; k++) m[k] += (s[k] - m[k]) / (a->known + PRIOR);
         fit(a, group);
     }
-    a->accel2 = smaller(MOST_NOISE * MOST_NOISE, CAUTION * sqrt(a->noise2[0] * a->noise2[1]));
+    const double both = smaller(a->noise2[0], a->noise2[1]);
+    a->accel2 = smaller(MOST_NOISE * MOST_NOISE, sqrt(a->noise2[0] * a->noise2[1]) + CAUTION * both);
 }

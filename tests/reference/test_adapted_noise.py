@@ -25,17 +25,17 @@ def estimated(noise: float, wrong: np.ndarray, std: float = 0.01, seed: int = 0,
 @pytest.mark.parametrize("noise", [0.02, 0.05, 0.1, 0.2])
 def test_finds_the_noise(noise: float) -> None:
     found = [estimated(noise, np.zeros(3), seed=seed).density for seed in range(8)]
-    assert np.median(found) == pytest.approx(min(np.sqrt(CAUTION) * noise, MOST_NOISE), rel=0.3)
+    assert np.median(found) == pytest.approx(min(np.sqrt(1.0 + CAUTION) * noise, MOST_NOISE), rel=0.3)
 
 
 def test_a_good_accelerometer_stays_one() -> None:
-    assert max(estimated(0.001, np.zeros(3), seed=seed).density for seed in range(8)) < 0.012 * np.sqrt(CAUTION)
+    assert max(estimated(0.001, np.zeros(3), seed=seed).density for seed in range(8)) < 0.012 * np.sqrt(1.0 + CAUTION)
 
 
 @pytest.mark.parametrize("wrong", [(0.15, 0.1, 0.0), (0.0, 0.0, 0.15)])
 def test_feet_that_slip_or_give_way_are_not_noise_of_the_imu(wrong: tuple[float, ...]) -> None:
     found = estimated(0.003, np.array(wrong))
-    assert found.density < 0.03 * np.sqrt(CAUTION) and np.sqrt(found.noise2.max()) > 0.03
+    assert found.density < 0.03 * np.sqrt(1.0 + CAUTION) and np.sqrt(found.noise2.max()) > 0.03
 
 
 def test_bounded_and_forgotten() -> None:

@@ -10,7 +10,7 @@ STEP, LAGS = 0.02, 15
 SPAN = STEP * LAGS
 MEMORY, PRIOR = 150.0, 30.0
 LEAST_STD, SPREAD_SHARE, RIDGE = 0.03, 0.25, 0.05
-CAUTION, MOST_NOISE, MOST_FACTOR = 2.0, 0.3, 4.0
+CAUTION, MOST_NOISE, MOST_FACTOR = 1.0, 0.3, 4.0
 GROUPS = ((1.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 _STATE = ("inertial", "since", "means", "noise2", "more", "known", "place", "count", "apart", "variance")
 
@@ -94,7 +94,8 @@ class TorchAdaptedNoise(nn.Module):
     @property
     def density2(self) -> Tensor:
         """Squares of the noise densities (n,), (m/s^2)^2/Hz."""
-        return torch.clamp(CAUTION * torch.sqrt(self.noise2[0] * self.noise2[1]), max=MOST_NOISE**2)
+        found = torch.sqrt(self.noise2[0] * self.noise2[1]) + CAUTION * torch.minimum(self.noise2[0], self.noise2[1])
+        return torch.clamp(found, max=MOST_NOISE**2)
 
     @property
     def factor(self) -> Tensor:

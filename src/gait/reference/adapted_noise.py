@@ -26,8 +26,9 @@ SPREAD_SHARE = 0.25
 """Of the spread of the sources that joins the variance of their mean."""
 RIDGE = 0.05
 """By how much the fit prefers a factor of 1, in squares of the mean variance."""
-CAUTION = 2.0
-"""On the square of the noise: errors of an IMU that do not last show less over 0.3 s than from step to step."""
+CAUTION = 1.0
+"""How often the noise that both groups of axes show is added: errors of an IMU that do not last show less over 0.3 s
+than from step to step."""
 MOST_NOISE, MOST_FACTOR = 0.3, 4.0
 """m/s^2/sqrt(Hz); and on variances."""
 GROUPS = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -80,7 +81,7 @@ class AdaptedNoise:
     @property
     def density(self) -> float:
         """Noise density that a filter takes for the accelerometer's, m/s^2/sqrt(Hz)."""
-        return float(min(np.sqrt(CAUTION) * np.prod(self.noise2) ** 0.25, MOST_NOISE))
+        return float(min(np.sqrt(np.prod(self.noise2) ** 0.5 + CAUTION * self.noise2.min()), MOST_NOISE))
 
     @property
     def factor(self) -> Array:
