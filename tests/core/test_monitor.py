@@ -29,8 +29,8 @@ def test_a_wrong_leg_has_a_large_test_ratio_or_is_left_out(size: float) -> None:
     stands = int(np.flatnonzero(sample_log().contact[FAULT : FAULT + 20].all(axis=0))[0])
     states = run("gait-legs", edit)
     worst = np.max([s.leg_test_ratio for s in states[FAULT : FAULT + 20]], axis=0)
-    # What the network does not recognise the gate finds; what it does is not fused.
-    assert (worst[stands] > 1.2 and worst.argmax() == stands) if size < 2.0 else worst[stands] == 0.0
+    # What the network does not recognise the gate finds; what it does is not fused, or with a variance to match.
+    assert (worst[stands] > 1.2 and worst.argmax() == stands) if size < 2.0 else worst[stands] < 1.0
     assert error(states).max() < 0.1
 
 

@@ -219,7 +219,7 @@ def test_a_backend_without_its_library_stops_drawing_and_nothing_else(backend: s
             assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
             assert f"run {render.INSTALL[backend]}, or unset MUJOCO_GL" in done.stderr
         else:
-            assert done.returncode == 0 and done.stderr == "", done.stderr
+            assert done.returncode == 0 and "gait:" not in done.stderr, done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"OpenGL", "walk"}
 
 

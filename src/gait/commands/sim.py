@@ -90,7 +90,10 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
         update(now.finished, now.total, note)
 
     if not options.interactive and not options.json:
-        print(f"simulating {config.episodes} episodes of {config.seconds:g} s: {location(out)}", file=sys.stderr)
+        print(
+            f"simulating {config.episodes} episode{'s' * (config.episodes != 1)} of {config.seconds:g} s: {location(out)}",
+            file=sys.stderr,
+        )
     try:
         with count_bar(options.interactive, "episodes", lines=not options.json) as update:
             if options.ray is None:
