@@ -90,10 +90,8 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
         update(now.finished, now.total, note)
 
     if not options.interactive and not options.json:
-        print(
-            f"simulating {config.episodes} episode{'s' * (config.episodes != 1)} of {config.seconds:g} s: {location(out)}",
-            file=sys.stderr,
-        )
+        episodes = "1 episode" if config.episodes == 1 else f"{config.episodes} episodes"
+        print(f"simulating {episodes} of {config.seconds:g} s: {location(out)}", file=sys.stderr)
     try:
         with count_bar(options.interactive, "episodes", lines=not options.json) as update:
             if options.ray is None:
