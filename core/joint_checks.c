@@ -269,8 +269,6 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
     return health | torques_missing(s, any, g->config->settings.hold, in->dt) | (s->ignored ? GAIT_BAD_TORQUE : 0);
 }
 
-/* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
- * specific force (in g), on average, unless something else carries the robot. */
 /* Whether legs that carried the robot do so no more, by their own torques: it hangs in a hand, or lies. */
 static const double LIFTED = 0.25, LIFTED_TIME = 0.04; /* share of the weight; s */
 static void follow_lift(gait_torque_state *s, double part, int doubted, double dt)
@@ -280,6 +278,8 @@ static void follow_lift(gait_torque_state *s, double part, int doubted, double d
     s->lifted = (uint8_t)(s->unloaded > LIFTED_TIME || (s->lifted && !doubted && part < PLAUSIBLE[0]));
 }
 
+/* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
+ * specific force (in g), on average, unless something else carries the robot. */
 static const double WRONG_TIME = 0.15; /* s */
 static const double APART = 0.3;       /* share of the mean square of torques */
 void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt)

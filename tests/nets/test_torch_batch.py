@@ -120,7 +120,7 @@ def test_random_robots_on_random_walks(legs: int) -> None:
     """An IMU that is mounted anyhow, joints that turn either way, and motion that no robot makes.
 
     After 0.15 s the core takes no torques that do not carry the robot, and those here do not: they are too small for
-    the core to believe that it stood once and was lifted, which it would find out and torch does not.
+    the core to conclude that it stood once and was lifted, which it detects and torch does not.
     """
     robot, rng = random_robot(legs, 3), np.random.default_rng(legs)
     model = replace(legs_model(legs=legs, correction=True), leg_names=robot.leg_names, joint_names=robot.joint_names)

@@ -176,7 +176,7 @@ class LegsArchitecture(Architecture):
     """Numbers in a query, key or value of one head; 0 leaves every leg alone."""
     correction: bool = False
     """Whether the network may shift what a leg measures along z: feet and ground give way. Otherwise, and along the
-    ground, it only says how far to believe it."""
+    ground, it only predicts the variance."""
     position: bool = True
     """Whether it sees where the foot is."""
     log_std_min: float = -5.0

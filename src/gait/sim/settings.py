@@ -90,7 +90,7 @@ class PostureRanges:
     spread: tuple[float, float] = (-0.06, 0.05)
     carried: tuple[float, float] = (0.0, 1.1)
     """Controllers plan swings in the world or in the body's frame; who sees only feet that come to rest before they
-    land believes feet that have not landed."""
+    land weights feet that have not landed too much."""
     abrupt: tuple[float, float] = (0.0, 0.5)
 
 
