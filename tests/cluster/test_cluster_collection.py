@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import needs
@@ -117,6 +118,48 @@ def test_an_error_of_the_cluster_is_told_from_one_of_the_work() -> None:
     # A bug of ours keeps its traceback, and Ctrl-C is none.
     assert not tasks.cluster_failed(ray, errors.RayTaskError("on_node", "", ValueError("x")).as_instanceof_cause())
     assert not tasks.cluster_failed(ray, KeyboardInterrupt())
+
+
+class SlowRay:
+    """Stands in for Ray: a task ends with every tenth look at the first result; two processors join meanwhile."""
+
+    def __init__(self) -> None:
+        self.looks, self.timeouts, self.begun = 0, set[float](), list[int]()
+
+    def remote(self, **_: Any) -> Any:
+        return lambda _: SimpleNamespace(remote=self.begin)
+
+    def begin(self, _: Any, number: int) -> int:
+        self.begun.append(number)
+        return number
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 1.0 if self.looks < 19 else 3.0}
+
+    def wait(self, references: list[int], num_returns: int = 1, timeout: float = 0.0, **_: Any) -> Any:
+        if timeout == tasks.GATHER:
+            return references[:1], references[1:]
+        self.looks += 1
+        self.timeouts.add(timeout if num_returns == 1 else 0.0)
+        return ([], references) if self.looks % 10 else (references[:1], references[1:])
+
+    def get(self, number: int) -> tasks.NodeResult:
+        return tasks.NodeResult(number, "node")
+
+
+def test_waiting_is_no_busy_loop_and_sees_new_nodes() -> None:
+    """Results are taken as they come, and nodes that join meanwhile get work without waiting for a result."""
+    ray, taken, begun = SlowRay(), list[int](), dict[int, int]()
+
+    def take(number: int, result: tasks.NodeResult) -> bool:
+        taken.append(result.value)
+        begun[number] = len(ray.begun)
+        return True
+
+    tasks.spread(ray, abs, ((number, (number,)) for number in range(12)), take)
+    assert taken == list(range(12)) and ray.looks == 120
+    assert ray.timeouts == {tasks.POLL} and tasks.POLL >= 1.0, "each look sleeps until the first result is there"
+    assert begun[0] == 2 and begun[1] == 7, "before the second result: one task for the first, four for two processors"
 
 
 def test_a_journal_keeps_what_a_killed_process_had(reference: Path, tmp_path: Path) -> None:

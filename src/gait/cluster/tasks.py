@@ -19,8 +19,10 @@ AHEAD = 2
 """Tasks in flight for each processor: one that runs, one that waits on its node."""
 RETRIES = 20
 """How often a task is repeated whose node or process was lost."""
-POLL = 0.1
-"""Seconds between two looks at what has finished."""
+POLL = 1.0
+"""Seconds between two looks at how many processors the cluster has, where no task ends meanwhile."""
+GATHER = 0.05
+"""Seconds that a result waits for others, so that thousands of processors do not mean a look for every task."""
 LOCAL = "local"
 """Address of a cluster that is started for a command."""
 AUTO = "auto"
@@ -29,9 +31,18 @@ KNOCK_SECONDS = 20.0
 """How long an address may take to answer."""
 OBJECT_STORE = 256 << 20
 """Bytes of shared memory of a cluster that we start: tasks exchange rows of an index, not arrays."""
-SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_TRAIN_ENABLE_STATE_TRACKING": "0"}
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",
+    "RAY_TRAIN_ENABLE_STATE_TRACKING": "0",
+    "RAY_raylet_report_resources_period_milliseconds": "1000",
+    "RAY_gcs_pull_resource_loads_period_milliseconds": "5000",
+    "RAY_LOG_MONITOR_MANY_FILES_THRESHOLD": "0",
+    "LOG_NAME_UPDATE_INTERVAL_S": "10",
+}
 """Of a cluster that we start, unless the environment says otherwise: nothing is sent anywhere, and tasks have the
-priority of the command, as local workers have, in place of Ray's nice 15."""
+priority of the command, as local workers have, in place of Ray's nice 15. The rest makes Ray look less often for new
+log files, and for the load of other nodes, of which such a cluster has none."""
 ENDED = "the Ray cluster has ended, or cannot be reached any more"
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -198,8 +209,7 @@ def spread(
                 pending[task.remote(work, *following[1])] = following[0]
             if not pending:
                 return
-            ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=POLL, fetch_local=False)
-            for reference in ready:
+            for reference in _ready(ray, list(pending)):
                 begin = take(pending.pop(reference), _result(ray, reference)) and begin
     except BaseException as error:
         with hold_ctrl_c(), suppress(Exception):
@@ -208,6 +218,15 @@ def spread(
         if cluster_failed(ray, error):
             raise GaitError(ENDED) from None
         raise
+
+
+def _ready(ray: Any, references: list[Any]) -> list[Any]:
+    """Those that are there: sleeps until the first is, so that waiting costs no processor time."""
+    first, _ = ray.wait(references, timeout=POLL, fetch_local=False)
+    if not first:
+        return []
+    ready: list[Any] = ray.wait(references, num_returns=len(references), timeout=GATHER, fetch_local=False)[0]
+    return ready
 
 
 def _result(ray: Any, reference: Any) -> NodeResult:
