@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -58,10 +59,24 @@ def test_object_storage_needs_a_cluster() -> None:
         sim.run(sim.SimOptions(out=Path("s3://bucket/a"), episodes=1))
 
 
-def test_without_ray_one_line_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sim", "--episodes", "1", "--ray", "--out", "made"],
+        ["train", "--data", "data", "--ray", "--out", "made"],
+        ["eval", "walk.mcap", "--methods", "all", "--ray", "--out", "made"],
+        ["sweep", "sweep.yaml", "--out", "made"],
+    ],
+)
+def test_without_ray_one_line_names_the_command(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(GaitError, match=r"ray is not installed: run `pip install .*\[cluster\]'`"):
-        tasks.load_ray()
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"gait: ray is not installed: run `pip install .*\[cluster\]'`", said)
+    assert not list(tmp_path.iterdir()), "nothing is written"
 
 
 def test_only_our_words_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,6 +60,10 @@ def run(options: SimOptions) -> Outcome:
 
     if options.ray is None and options.out is not None and is_remote(options.out):
         raise GaitError(f"{location(options.out)} is object storage, which takes a cluster: add --ray")
+    if options.ray is not None:
+        from gait.cluster.tasks import load_ray
+
+        load_ray()
     config = CollectConfig(**{field.name: getattr(options, field.name) for field in fields(CollectConfig)})
     rows: list[Row] = []
     if options.render is not None:
