@@ -254,10 +254,10 @@ def test_missing_folder_empty_and_foreign(tmp_path: Path) -> None:
 def test_foreign_and_altered_npz(tmp_path: Path) -> None:
     path = tmp_path / "log.npz"
     np.savez(path, a=np.zeros(3), b=np.array([{}], dtype=object))
-    refused(path, "npz that gait did not write")
+    refused(path, "nothing in it looks like gyro")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("photo.png", b"PNG")
-    refused(path, "npz that gait did not write")
+    refused(path, "nothing in it looks like gyro")
 
     def rewritten(**changes: object) -> None:
         make_log().save(path)

@@ -11,7 +11,7 @@ from bags import smooth_walk
 
 from gait import GaitError, Log
 from gait.errors import install_hint
-from gait.io import Reading, ReadOptions, read
+from gait.io import Reading, ReadOptions, open_log, read
 from gait.robot import Robot
 
 LEGS, LINKS = ("FL", "FR", "RL", "RR"), ("hip", "thigh", "calf")
@@ -222,6 +222,19 @@ def test_hdf5_without_names_and_with_a_map(log: Log, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.gyro, log.gyro)
     np.testing.assert_array_equal(found.q, log.q)
     assert not found.has_truth
+
+
+def test_an_npz_of_another_tool_is_read_by_its_names(log: Log, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.npz"
+    arrays = {"timestamps": log.t, "imu_gyro": log.gyro, "imu_acc": log.accel, "q": log.q, "dq": log.dq}
+    truth = {"pos_w": log.pos_w, "quat_wb_wxyz": log.quat_wb_wxyz}
+    np.savez(path, joint_names=np.array(log.joint_names), note=np.array([{}], dtype=object), **arrays, **truth)
+    reading = read(path)
+    for name in ("t", "gyro", "accel", "q", "dq", "pos_w", "quat_wb_wxyz"):
+        np.testing.assert_allclose(getattr(reading.log, name), getattr(log, name), atol=1e-9)
+    assert any("imu_acc for accel" in note for note in reading.notes)
+    np.savez(path, joint_names=np.array(log.joint_names[::-1]), **arrays | {"q": log.q[:, ::-1], "dq": log.dq[:, ::-1]})
+    np.testing.assert_array_equal(open_log(path).q, log.q)
 
 
 def test_hdf5_that_is_cut_or_needs_its_package_is_one_sentence(

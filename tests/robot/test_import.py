@@ -10,8 +10,10 @@ import pytest
 from robot.published_models import hexapod, mjcf, urdf
 
 from gait import Estimator, GaitError, Log, Robot, open_log
+from gait.arrays import Array
 from gait.cli import main
 from gait.robot.chain_yaml import robot_text
+from gait.robot.model_tree import rotation_rpy
 from gait.robot.stance_checks import mistakes
 
 
@@ -52,6 +54,39 @@ def test_a_flat_foot_has_the_corners_of_its_box(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.sort(corners[:, 0]), [-0.08, -0.08, 0.12, 0.12], atol=1e-12)
     assert np.ptp(corners[:, 1]) == pytest.approx(0.08) and robot.torque_limit[0] == 1e4
     np.testing.assert_allclose(robot.imu_position, [0.1, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("tilt", [(0.0, 0.12), (0.0, -0.12), (0.15, 0.0), (0.1, 0.1)])
+def test_a_sole_that_is_not_level_in_stance_has_all_its_corners(tmp_path: Path, tilt: tuple[float, float]) -> None:
+    origin = '<origin xyz="0.02 0 -0.03"'
+    tilted = biped().replace(origin, f'{origin} rpy="{tilt[0]} {tilt[1]} 0"')
+    straight, robot = Robot.load(write(tmp_path, biped())), Robot.load(write(tmp_path, tilted, "tilted.urdf"))
+    turn = rotation_rpy([*tilt, 0.0])
+    for one, other in zip(straight.legs, robot.legs, strict=True):
+        np.testing.assert_allclose(_sorted(other.foot.corners @ turn), _sorted(one.foot.corners), atol=2e-4)
+        # The middle of the lower face: the box turns about its own centre.
+        np.testing.assert_allclose(other.offsets[-1], [0.02, 0.0, -0.43] + turn @ [0.0, 0.0, -0.01], atol=2e-4)
+
+
+def test_feet_that_do_not_rest_on_a_sole_are_left_as_in_stance(tmp_path: Path) -> None:
+    lying = '<origin xyz="0.02 0 -0.03" rpy="1.4 0 0"/><geometry><cylinder radius="0.05" length="0.1"/></geometry>'
+    box = '<origin xyz="0.02 0 -0.03"/><geometry><box size="0.2 0.08 0.02"/></geometry>'
+    steep = box.replace('"/>', '" rpy="0 0.5 0"/>', 1)
+    assert biped().count(box) == 2
+    for name, shape in (("lying", lying), ("steep", steep)):
+        foot = Robot.load(write(tmp_path, biped().replace(box, shape), f"{name}.urdf")).legs[0].foot
+        assert len(foot.corners) <= 2, name
+
+
+def _sorted(points: Array) -> Array:
+    return points[np.lexsort(np.round(points, 3).T)]
+
+
+def test_a_published_stance_that_is_not_level_gives_a_level_sole() -> None:
+    pytest.importorskip("mujoco")
+    for leg in Robot.load(mjcf("op3")).legs:
+        assert np.ptp(leg.foot.corners[:, 2]) < 1e-3  # the sole is level where the joints are at zero
+        np.testing.assert_allclose(np.ptp(leg.foot.corners, axis=0)[:2], [0.128, 0.079], atol=0.002)
 
 
 def test_a_base_that_looks_backwards_is_reported(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError, need_extra
-from gait.io.foreign import ROLE, Piece, log_of, read_map, seconds
-from gait.io.format import Notes, StreamInfo
-from gait.io.guess import AXES_OF, PER_JOINT, Guess, guess_field
+from gait.io.datasets import names_beside, pieces_of
+from gait.io.foreign import log_of
+from gait.io.format import Notes
 from gait.io.hdf5_texts import Place, read_texts
 from gait.io.limits import Budget
 from gait.log import Log, Record
-from gait.read_options import NONE, ReadOptions
+from gait.read_options import ReadOptions
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MOST_DATASETS, DEEPEST = 20_000, 30
@@ -41,35 +41,8 @@ class Hdf5:
         """Read a Log from the datasets that look like its fields; the others are looked at, but not read."""
         with _opened(path) as file:
             datasets, names = _look(file, path)
-            given = read_map(options.columns, datasets, path)
-            guesses = {key: given[key] if key in given else _guess(key, one.shape) for key, one in datasets.items()}
-            chosen = {key: guess for key, guess in guesses.items() if guess is not None and _asked(key, guess, options)}
-            clocks = {key: guess for key, guess in chosen.items() if guess.field == "t"}
-            fields = {key: guess for key, guess in chosen.items() if guess.field in ROLE}
-            stamps = {key: _clock_of(key, len(datasets[key]), clocks, datasets) for key in fields}
             budget = Budget(path)
-            wanted = [key for key in datasets if key in fields or key in stamps.values()]
-            arrays = {key: _values(datasets[key], budget) for key in wanted}
-            about = {key: (f"{one.dtype} {one.shape}", len(one)) for key, one in datasets.items()}
-        pieces = []
-        for key, guess in fields.items():
-            clock = stamps[key]
-            if clock is None:
-                raise GaitError(
-                    f"{path}: there are no stamps for {key} with its {len(arrays[key])} rows: name them with --columns"
-                    " map.yaml, a file with `their_name: t`"
-                )
-            scale = clocks[clock].scale
-            t = seconds(arrays[clock], scale, scale != 1.0 or clock in given, clock, notes)
-            joints = names.get(key, ()) if guess.field in PER_JOINT else ()
-            with np.errstate(invalid="ignore", over="ignore"):
-                values = arrays[key] * guess.scale
-            pieces.append(Piece(guess.field, key, t, values, joints, sure=key in given))
-        for key, (text, rows) in about.items():
-            used = ROLE[fields[key].field] if key in fields else ""
-            notes.streams.append(StreamInfo(key, text, rows, float("nan"), used))
-        if pieces and not given:
-            notes.say("datasets guessed: " + ", ".join(f"{piece.where} for {piece.field}" for piece in pieces))
+            pieces = pieces_of(datasets, names, lambda key: _values(datasets[key], budget), options, notes, path)
         return log_of(pieces, options, notes, path)
 
     def write(self, record: Record, path: Path) -> None:
@@ -121,13 +94,7 @@ def _look(file: Any, path: Path) -> tuple[dict[str, Any], dict[str, tuple[str, .
     visit("", file)
     file.visititems(visit)
     texts = dict(zip(places, map(_texts, read_texts(path, list(places.values()))), strict=True))
-    names = {}
-    for key, one in datasets.items():
-        width = one.shape[1] if one.ndim == 2 else 0
-        fitting = [text for where, text in texts.items() if len(text) == width and _beside(where, key)]
-        if fitting:
-            names[key] = max(fitting, key=lambda text: sum("_" in one for one in text))
-    return datasets, names
+    return datasets, names_beside({key: one.shape for key, one in datasets.items()}, texts)
 
 
 def _values(dataset: Any, budget: Budget) -> Array:
@@ -138,37 +105,3 @@ def _values(dataset: Any, budget: Budget) -> Array:
 
 def _texts(words: list[str]) -> tuple[str, ...]:
     return tuple(words[0].split(",")) if len(words) == 1 and "," in words[0] else tuple(words)
-
-
-def _beside(where: str, key: str) -> bool:
-    """Whether a list of names stands in the group of a dataset, on it, or in one above."""
-    group = where.rpartition("/")[0]
-    return not group or key == group or key.startswith(f"{group}/")
-
-
-def _guess(key: str, shape: tuple[int, ...]) -> Guess | None:
-    guess = guess_field(key)
-    if guess is None or guess.field == "t":
-        return guess if len(shape) == 1 else None
-    width = shape[1] if len(shape) == 2 else 1
-    fits = width == len(AXES_OF[guess.field]) if guess.field in AXES_OF else width >= 3
-    return guess if fits else None
-
-
-def _asked(key: str, guess: Guess, options: ReadOptions) -> bool:
-    """Whether a dataset lies in the group that the user chose for its purpose."""
-    role = ROLE.get(guess.field)
-    group = None if role is None else getattr(options, role)
-    return group is None or (group != NONE and f"{key}/".startswith(f"{group.strip('/')}/"))
-
-
-def _clock_of(key: str, rows: int, clocks: Mapping[str, Guess], arrays: Mapping[str, Any]) -> str | None:
-    """The stamps of a dataset: in its group, else in the nearest above it, as many as it has rows."""
-    group = key
-    while group:
-        group = group.rpartition("/")[0]
-        fitting = [clock for clock in clocks if clock.rpartition("/")[0] == group and len(arrays[clock]) == rows]
-        own = [clock for clock in fitting if clock.rpartition("/")[2].startswith(key.rpartition("/")[2].split("_")[0])]
-        if fitting:
-            return (own or fitting)[0]
-    return None

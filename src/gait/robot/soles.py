@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from gait.arrays import Array
+from gait.arrays import Array, BoolArray
+from gait.lie import so3_exp
 from gait.robot.model_tree import Frame, ModelTree, words_of
 from gait.robot.serial_chain import MOST_CORNERS, Foot
 
 FLAT = 0.03
 """Extent, m, from which on contact points are a sole."""
+MOST_TILT = 0.2
+"""Of a sole in stance, rad."""
+_LEVEL = 0.01
+"""Tilt, rad, up to which a sole is level."""
 _ORDER = ("sole", "foot", "feet", "toe", "ankle")
 """Words of the frames that are the place of a foot without geometry, the best first."""
 
@@ -29,15 +34,13 @@ def sole_of(
     bodies = [i for i, own in enumerate(tree.group) if own == group]
     shapes = [(i, shape) for i in bodies for shape in tree.bodies[i].shapes]
     shapes = [pair for pair in shapes if pair[1].collides] or shapes
-    # The link that carries the foot in stance, seen from where it is at zero.
-    R_zero, p_zero = zero[group]
-    R_stance, p_stance = stance[group]
-    turn = R_stance @ R_zero.T
+    turn = stance[group][0] @ zero[group][0].T  # of the link that carries the foot, from zero to stance
     if shapes:
         at_zero = np.vstack([zero[i][1] + shape.points @ zero[i][0].T for i, shape in shapes])
         radii = np.concatenate([np.full(len(shape.points), shape.radius) for _, shape in shapes])
-        below = (p_stance + (at_zero - p_zero) @ turn.T)[:, 2] - radii
-        near = below < below.min() + 0.004 + 0.05 * min(float(np.ptp(at_zero, axis=0).max()), 0.3)
+        turn = _levelled(at_zero, radii, turn)
+        below = at_zero @ turn[2] - radii
+        near = _lowest(at_zero, below)
         points, radius = at_zero[near], float(radii[near][np.argmin(below[near])])
         corners = _corners(points, turn)
         if corners is not None:
@@ -49,6 +52,51 @@ def sole_of(
     frame = frames[0]
     R, p = zero[frame.body]
     return p + R @ frame.p, Foot()
+
+
+def _lowest(points: Array, below: Array) -> BoolArray:
+    """Which points (K, 3) are as low as the lowest, given the heights of what they stand for (K,)."""
+    return np.asarray(below < below.min() + 0.004 + 0.05 * min(float(np.ptp(points, axis=0).max()), 0.3))
+
+
+def _levelled(points: Array, radii: Array, turn: Array) -> Array:
+    """The rotation to stance, tilted further to where a flat foot would come to rest on level ground (3, 3).
+
+    A stance is seldom level to the degree. A foot that is put down turns until a point above the middle of what touches
+    the ground is as low as it can be. What does not rest on a sole then, as a sphere, an edge or the side of a
+    cylinder, stays as in stance.
+
+    Args:
+        points: of the foot at zero (K, 3).
+        radii: around them (K,).
+        turn: from zero to stance.
+    """
+    below = points @ turn[2] - radii
+    reach = MOST_TILT * min(float(np.ptp(points, axis=0).max()), 0.3)
+    low = points[below <= below.min() + reach]  # what can come to touch the ground
+    span = max(float(np.ptp(low, axis=0).max()), FLAT)
+    middle = 0.5 * (low.min(axis=0) + low.max(axis=0)) + 0.5 * span * turn[2]
+
+    def height(tilt: Array) -> float:
+        up = (so3_exp(tilt) @ turn)[2]
+        return float(up @ middle - (points @ up - radii).min())
+
+    best, step = np.zeros(3), MOST_TILT / 4.0
+    least = height(best)
+    while step > 1e-5:
+        tries = [best + step * np.array([x, y, 0.0]) for x in (-1, 0, 1) for y in (-1, 0, 1)]
+        heights = [height(one) if np.abs(one).max() <= MOST_TILT else np.inf for one in tries]
+        found = int(np.argmin(heights))
+        if heights[found] < least - 1e-9:
+            best, least = tries[found], heights[found]
+        else:
+            step *= 0.5
+    level = np.asarray(so3_exp(best) @ turn)
+    below = points @ level[2] - radii
+    rest = (points @ level.T)[below < below.min() + 0.0005, :2]
+    _, _, axes = np.linalg.svd(rest - rest.mean(axis=0))
+    is_sole = len(rest) > 2 and np.ptp(rest @ axes.T, axis=0).min() >= FLAT
+    return level if is_sole and _LEVEL < np.abs(best).max() < MOST_TILT - step else turn
 
 
 def place_rank(frame: Frame) -> int:
