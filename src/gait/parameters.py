@@ -134,7 +134,7 @@ class Options:
     """Factor on the standard deviation that `gait-legs` claims for a leg. It learned behind a filter, so what it claims
     is nearly what a filter should take. The rest is for robots and grounds that it never saw: on those of training, 1
     is right. Judged on held-out walks with faults: docs/legs.md."""
-    leg_guard: float = 1.0
+    leg_guard: float = 0.7
     """Standard deviations of a single sample from the filter's own belief within which a leg is taken at its word.
     Further out its variance grows with the square of the distance, so that one leg that is sure and wrong cannot drag
     the state along."""
