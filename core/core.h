@@ -116,6 +116,15 @@ typedef struct gait_contact_state {
     uint8_t measured;
 } gait_contact_state;
 
+/* How far joints give way under load. */
+typedef struct gait_flexure {
+    double compliance;                     /* rad/(N m) */
+    double velocity[GAIT_MAX_LEGS][3];     /* what a unit of it adds to the velocity that a leg measures, */
+    double bent[GAIT_MAX_LEGS][3];         /* and that through a low-pass */
+    double off[GAIT_MAX_LEGS][3];          /* velocities of the legs less the predicted one, as well */
+    double told, known;                    /* sums of the fit */
+} gait_flexure;
+
 /* Samples and features of the network of legs. */
 typedef struct gait_leg_state {
     double tau[2][GAIT_MAX_JOINTS], q[2][GAIT_MAX_JOINTS], dq[2][GAIT_MAX_JOINTS]; /* the last sample, this one */
@@ -128,6 +137,7 @@ typedef struct gait_leg_state {
     double features[SHARED_FEATURES + LEG_FEATURES * GAIT_MAX_LEGS];
     float out[6 * GAIT_MAX_LEGS]; /* velocity and log-std of each leg */
     uint8_t begun, kinematic, seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS]; /* kinematic: without torques */
+    gait_flexure flexure; /* of robots with soles alone */
 } gait_leg_state;
 
 /* Where feet last stood. */
@@ -308,6 +318,10 @@ void leg_contact_lever(const gait_robot *robot, int leg, const leg_pose *m, cons
 int sole_rests(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], const double lever_b[3], double load);
 void sole_bias(const gait_t *g, const double rate_b[3], double bias_i[3]);
 void soles_correct(gait_t *g);
+
+/* flexure.c */
+void flexure_velocity(const leg_pose *m, const double *tau_rate, const double above_b[3], double out[3]);
+void flexure_learn(gait_t *g, const prediction *p, const double bias_b[3]);
 
 /* adapt.c */
 void adapt_reset(gait_adapt *a);

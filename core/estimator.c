@@ -775,7 +775,7 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
     for (int k = 0; k < 9 && c->method == GAIT_LEGS; k++) plan_range(plan, g, of_legs[k], joints);
     if (c->method == GAIT_LEGS) {
         plan_range(plan, g, l->gyro, offsetof(gait_leg_state, last_dq) - offsetof(gait_leg_state, gyro));
-        plan_range(plan, g, l->rates_b, sizeof *l - offsetof(gait_leg_state, rates_b));
+        plan_range(plan, g, l->rates_b, offsetof(gait_leg_state, flexure) - offsetof(gait_leg_state, rates_b));
     }
     plan_range(plan, g, &g->monitor, sizeof g->monitor);
     plan_range(plan, g, &g->adapt, offsetof(gait_adapt, apart));

@@ -134,9 +134,12 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
         static const double up_b[3] = {0.0, 0.0, 1.0};
         leg_pose m;
         double moving_b[3], rate_b[3], above_b[3], roll_b[3], tau_free[GAIT_LEG_LINKS], wrench_b[6];
+        const double *own_q = q + begin, *own_dq = dq + begin;
+        double unbent_q[GAIT_LEG_LINKS], unbent_dq[GAIT_LEG_LINKS], tau_rate[GAIT_LEG_LINKS] = {0.0};
         for (int j = begin; j < end; j++) {
             if (share > 0.0) {
                 s->ddq[j] += share * ((dq[j] - s->last_dq[j]) / dt - s->ddq[j]);
+                tau_rate[j - begin] = share * (tau[j] - s->smooth_tau[j]) / dt;
                 s->smooth_tau[j] += share * (tau[j] - s->smooth_tau[j]);
             } else {
                 s->ddq[j] = 0.0;
@@ -144,16 +147,26 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
             }
             s->last_dq[j] = dq[j];
         }
-        leg_pass(robot, leg, q + begin, &m);
-        leg_foot_velocity(&m, dq + begin, omega_b, moving_b);
-        leg_foot_rate(&m, dq + begin, omega_b, rate_b);
+        if (robot->corner_count[leg]) {
+            const double c = s->kinematic ? 0.0 : s->flexure.compliance;
+            for (int j = begin; j < end; j++) {
+                unbent_q[j - begin] = q[j] - c * s->smooth_tau[j];
+                unbent_dq[j - begin] = dq[j] - c * tau_rate[j - begin];
+            }
+            own_q = unbent_q;
+            own_dq = unbent_dq;
+        }
+        leg_pass(robot, leg, own_q, &m);
+        leg_foot_velocity(&m, own_dq, omega_b, moving_b);
+        leg_foot_rate(&m, own_dq, omega_b, rate_b);
         leg_sum(m.J, m.joints, s->ddq + begin, mine + FOOT_ACCEL);
-        leg_torque(robot, leg, &m, dq + begin, s->ddq + begin, gravity_b, tau_free);
+        leg_torque(robot, leg, &m, own_dq, s->ddq + begin, gravity_b, tau_free);
         leg_ground_wrench(robot, leg, &m, s->smooth_tau + begin, tau_free, wrench_b);
         /* The centre of a foot that rolls moves by its turning times its height over the ground, and that of a sole by its
          * turning about the point of it that touches the ground. */
         leg_contact_lever(robot, leg, &m, up_b, torques_known(s, begin, end) ? wrench_b : NULL, above_b);
         cross(rate_b, above_b, roll_b);
+        if (robot->corner_count[leg]) flexure_velocity(&m, tau_rate, above_b, s->flexure.velocity[leg]);
         for (int i = 0; i < 3; i++) {
             mine[FOOT_POSITION + i] = (m.foot[i] - robot->hips_b[leg][i]) / robot->leg_length;
             mine[LEG_VELOCITY + i] = roll_b[i] - moving_b[i];
@@ -376,6 +389,7 @@ int legs_fuse(gait_t *g, gait_measurement *out, int still, uint32_t *health)
     consensus all = {{0.0}, {0.0}, 0};
     double bias_b[3];
     rotate(robot->R_bi, g->filter.b[0], bias_b);
+    flexure_learn(g, &p, bias_b);
     for (int leg = 0; leg < robot->legs; leg++) {
         m[leg].used = 0;
         g->monitor.leg_ratio[leg] = 0.0;

@@ -103,6 +103,17 @@ class CContactState(Structure):
     )
 
 
+class CFlexure(Structure):
+    """`gait_flexure`."""
+
+    _fields_ = (
+        ("compliance", c_double),
+        *((name, _VECTOR * MAX_LEGS) for name in ("velocity", "bent", "off")),
+        ("told", c_double),
+        ("known", c_double),
+    )
+
+
 class CLegState(Structure):
     """`gait_leg_state`."""
 
@@ -122,6 +133,7 @@ class CLegState(Structure):
         ("kinematic", c_uint8),
         ("seen", _FLAGS),
         ("before", _FLAGS),
+        ("flexure", CFlexure),
     )
 
 

@@ -17,10 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
 from gait import Batch, GaitError, Log, Robot  # noqa: E402
-from gait.nets import TorchBatch, load_model, torch_chain, torch_filter, torch_legs  # noqa: E402
+from gait.nets import TorchBatch, load_model, torch_chain, torch_filter, torch_flexure, torch_legs  # noqa: E402
 from gait.nets.schedule import FIRST, WAIT, schedule  # noqa: E402
 from gait.parameters import Options  # noqa: E402
-from gait.reference import contacts, filter, leg_velocity  # noqa: E402
+from gait.reference import contacts, filter, flexure, leg_velocity  # noqa: E402
 from gait.samples import SAMPLE  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -109,6 +109,49 @@ def test_at_the_rate_of_a_simulator(log: Log, method: str, step_ms: float) -> No
 def test_without_targets(log: Log, method: str) -> None:
     batch, ours = Batch("go1", 5, method, threads=1, targets=False), TorchBatch("go1", 5, method=method, targets=False)
     assert compare(batch, ours, log, 60, FIELDS[:4]) < 1e-5
+
+
+def test_a_humanoid_whose_joints_give_way() -> None:
+    """Standing on one leg and the other; one robot of two is reset on the way."""
+    robot, n, compliance = Robot.load("g1"), 2, 0.5e-3
+    batch, ours = Batch(robot, n, threads=1), TorchBatch(robot, n)
+    rng, up = np.random.default_rng(0), np.array([0.0, 0.0, 9.81])
+    push = [chain.jacobians(q)[0][2] for chain, q in zip(robot.chains, robot.by_leg(robot.q_stand), strict=True)]
+    push = [-9.81 * robot.mass * one for one in push]
+    for k in range(120):
+        sway, rate = 0.45 * np.sin(0.1 * k), 0.45 * 50.0 * np.cos(0.1 * k)
+        tau = np.concatenate([(0.5 + sway) * push[0], (0.5 - sway) * push[1]])
+        turning = compliance * rate * np.concatenate([push[0], -push[1]])
+        given = {
+            "gyro": rng.normal(size=(n, 3)) * 0.05,
+            "accel": up + rng.normal(size=(n, 3)) * 0.1,
+            "q": np.tile(robot.q_stand + compliance * tau, (n, 1)),
+            "dq": turning + rng.normal(size=(n, len(tau))) * 0.01,
+            "tau": np.tile(tau, (n, 1)),
+        }
+        if k == 40:
+            reset_both(batch, ours, [1, 0])
+        states = batch.update(k * ours.step_dt, **given)
+        far = difference(states, ours.update(**tensors(given, tuple(given))))
+        assert max(far.values()) < 1e-5, (k, far)
+
+
+def test_compliance_is_fitted_as_in_the_reference() -> None:
+    robot, n, rng, seen = Robot.load("g1"), 3, np.random.default_rng(1), np.ones(2, dtype=bool)
+    ours = torch_flexure.TorchFlexure(robot, n, 0.002, torch.float64)
+    theirs = [flexure.Flexure(robot) for _ in range(n)]
+    for k in range(300):
+        velocity, load = rng.normal(size=(3, 2, n)) * 600.0, rng.uniform(0.0, 1.0, (2, n))
+        off = velocity * [0.0, 5e-4, 2.0] + rng.normal(size=velocity.shape) * 0.02
+        off -= velocity * ours.compliance.numpy()
+        chosen = np.array([True, k % 3 > 0, True])
+        ours.learn(*(torch.from_numpy(x) for x in (off, velocity, load, chosen)))
+        for i in np.flatnonzero(chosen):
+            theirs[i].learn(off[..., i].T, velocity[..., i].T, load[:, i], seen, 0.002)
+        np.testing.assert_allclose(ours.compliance, [one.compliance for one in theirs], rtol=1e-9, atol=1e-15)
+    assert ours.compliance[0] == 0.0 and 2.5e-4 < ours.compliance[1] < 5e-4 and ours.compliance[2] == ours.most
+    ours.begin(torch.tensor([False, True, False]))
+    assert ours.compliance[1] == 0.0 and ours.compliance[2] == ours.most
 
 
 def test_torques_from_targets(log: Log) -> None:
@@ -298,6 +341,8 @@ def test_constants_are_those_of_the_reference() -> None:
         "SMOOTHING", "HISTORY", "YAW_BIAS_STD", "YAW_BIAS_PER_RATE", "YAW_BIAS_PER_ACCEL", "LARGEST_VARIANCE",
     )  # fmt: skip
     assert all(getattr(torch_legs, name) == getattr(leg_velocity, name) for name in names)
+    names = ("LOW_PASS", "STANDS_ON", "LEAST_STD", "LASTS", "MEMORY", "MOST")
+    assert all(getattr(torch_flexure, name) == getattr(flexure, name) for name in names)
     assert torch_chain.SINGULAR == contacts.SINGULAR
     rows = (torch_filter.ROT, torch_filter.VEL, torch_filter.POS, torch_filter.GYRO_BIAS, torch_filter.ACCEL_BIAS)
     assert rows == (filter.ROT, filter.VEL, filter.POS, filter.GYRO_BIAS, filter.ACCEL_BIAS)

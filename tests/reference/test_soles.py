@@ -13,13 +13,15 @@ from gait.engine import Engine
 from gait.lie import rotation_from_quat, so3_exp
 from gait.log.sample import Sample
 from gait.nets.features import leg_features
-from gait.parameters import BASELINES
+from gait.nets.model import load_model
+from gait.parameters import BASELINES, LEGS_NOISE, Options, Prior
 from gait.reference.chain import chains_of, joint_torques, per_leg
 from gait.reference.contact_aided import ReferenceContactAided
 from gait.reference.contacts import ground_wrench
 from gait.reference.filter import BaseState
 from gait.reference.flat_feet import BIAS_STD, contact_lever, sole_bias_variance, sole_rests
 from gait.reference.leg_velocity import LegFeatures
+from gait.reference.velocity_aided import LegsVelocity, ReferenceVelocityAided
 
 G1 = Robot.load("g1")
 WEIGHT = G1.mass * 9.81
@@ -133,6 +135,62 @@ def test_features_of_the_core_are_the_references_on_soles() -> None:
         ours = LegFeatures(G1, 0.004)
         rows = [ours.step(s.gyro, s.accel, s.q, s.dq, np.asarray(s.tau), 0.002) for s in one.rows()]
         np.testing.assert_allclose(leg_features(one, G1, delay=0.004), rows, rtol=1e-6, atol=1e-8)
+
+
+def bent(walk: list[Sample], compliance: float) -> list[Sample]:
+    """What encoders on the motors' side read of joints that give way under load."""
+    tau = np.array([s.tau for s in walk])
+    rates = np.gradient(tau, 0.002, axis=0)
+    return [
+        s._replace(q=s.q + compliance * t, dq=s.dq + compliance * r) for s, t, r in zip(walk, tau, rates, strict=True)
+    ]
+
+
+def swaying(count: int, compliance: float) -> list[Sample]:
+    """Weight that moves from foot to foot of a body that hardly moves."""
+    t, R_bi, taus = np.arange(count) * 0.002, rotation_from_quat(G1.imu_quat_wxyz), []
+    share = 0.5 + 0.45 * np.sin(50.0 * t)
+    for chain, own in zip(chains_of(G1), (share, 1.0 - share), strict=True):
+        still = joint_torques(chain, FLAT, np.zeros(6), np.zeros(6), -9.81 * UP)
+        taus.append(still - own[:, None] * WEIGHT * UP @ chain.jacobians(FLAT)[0])
+    waves = np.sin(np.outer(t, np.linspace(60.0, 90.0, 18)))
+    gyro, accel = 0.1 * waves[:, :3], (9.81 * UP + 0.5 * waves[:, 3:6]) @ R_bi
+    q, dq = np.tile(FLAT, 2) + 1e-4 * waves[:, 6:], 1e-2 * waves[:, 6:]
+    walk = [
+        Sample(t=t[k], gyro=gyro[k], accel=accel[k], q=q[k], dq=dq[k], tau=tau) for k, tau in enumerate(np.hstack(taus))
+    ]
+    return bent(walk, compliance)
+
+
+def test_the_compliance_of_joints_is_found_and_taken_off() -> None:
+    found, speed = dict[float, float](), dict[float, float]()
+    for compliance in (0.0, 0.4e-3):
+        estimator = Estimator.load(G1, "gait-legs")
+        speeds = [estimator.update(s).vel_b for s in swaying(1500, compliance)]
+        found[compliance] = inside(estimator._context).legs.flexure.compliance
+        speed[compliance] = float(np.sqrt(np.mean(np.square(speeds[1000:]))))
+    # Never more than there is, and less, since the filter follows the legs by a part.
+    assert found[0.0] == 0.0 and 0.3 < found[0.4e-3] / 0.4e-3 < 1.0
+    assert speed[0.4e-3] < speed[0.0] + 0.01, speed
+
+
+def test_the_core_finds_the_compliance_of_the_reference() -> None:
+    model, walk = load_model("gait-legs-all-0").for_robot(G1), swaying(400, 0.5e-3)
+    options, nothing = Options(), np.zeros((3, 3))
+    source = LegsVelocity(model, G1, options)
+    ours = ReferenceVelocityAided(G1, source, LEGS_NOISE, Prior(), options)
+    start = BaseState(so3_exp(np.array([0.02, -0.03, 0.4])), np.zeros(3), np.zeros(3), np.zeros(3), nothing, nothing)
+    ours.start(start.R_wb, start.vel_w, start.pos_w, walk[0].gyro)
+    estimator = Estimator.load(G1, model)
+    estimator.reset(quat_wb_wxyz=start.quat_wb_wxyz, vel_w=start.vel_w, pos_w=start.pos_w, gyro=walk[0].gyro)
+    ours.step(walk[0], 0.0)
+    estimator.update(walk[0])
+    for sample in walk[1:]:
+        state, mine = ours.step(sample, 0.002), estimator.update(sample)
+        learned = inside(estimator._context).legs.flexure
+        assert learned.compliance == pytest.approx(source.flexure.compliance, rel=1e-4, abs=1e-10)
+        np.testing.assert_allclose(mine.vel_w, state.vel_w, atol=1e-6)
+    assert learned.compliance > 0.02e-3
 
 
 def test_a_sole_at_rest_finds_the_gyro_bias() -> None:

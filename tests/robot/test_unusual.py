@@ -209,3 +209,25 @@ def test_import_shows_the_waist_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert said.count("every leg (") == 1 and "flat 18 x 6 cm" in said
     masses = [line.split()[3] for line in said.splitlines() if line.startswith(("left ", "right "))]
     assert len(masses) == 2 and masses[0] == masses[1]
+
+
+def test_a_log_of_a_robot_with_a_waist_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its waist is one column of the log and a joint of both legs."""
+    monkeypatch.chdir(tmp_path)
+    robot, t = Robot.load(write(tmp_path, biped())), np.arange(400) * 0.005
+    stand = robot.q_stand[[robot.joint_names.index(name) for name in robot.encoder_names]]
+    log = Log(
+        t=t,
+        gyro=np.zeros((len(t), 3)),
+        accel=np.tile(rotation_from_quat(robot.imu_quat_wxyz).T @ [0.0, 0.0, 9.81], (len(t), 1)),
+        q=stand + 0.02 * np.sin(6.0 * t)[:, None],
+        dq=0.12 * np.cos(6.0 * t)[:, None] * np.ones(len(stand)),
+        robot=robot,
+    )
+    log.save(tmp_path / "walk.npz")
+    assert main(["run", "walk.npz", "--method", "gait-legs"]) == 0, capsys.readouterr().err
+    chart = (tmp_path / "runs/run/latest/report.html").read_text()
+    assert chart.count("waist") >= 2 and "left (rad)" in chart and "right (rad)" in chart
+    assert main(["info", "walk.npz"]) == 0 and "ok   joints: in range" in capsys.readouterr().out

@@ -167,16 +167,19 @@ def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
     """Angles within the range, velocities that are their derivatives, and feet below the body."""
     from gait.io.motion import differentiate
 
-    outside = np.mean((log.q < robot.q_lower - WIDE) | (log.q > robot.q_upper + WIDE), axis=0)
+    # A joint of the waist stands with both legs.
+    q, dq = robot.expanded(log.q), robot.expanded(log.dq)
+    outside = np.mean((q < robot.q_lower - WIDE) | (q > robot.q_upper + WIDE), axis=0)
     worst, largest = int(np.argmax(outside)), float(np.abs(log.q).max())
     height = robot.feet(log.q)[..., 2].mean(axis=0)  # (L,)
     share = f"{outside[worst]:.0%} of the time"
-    moved = differentiate(log.t, log.q, 0.02)
+    moved = differentiate(log.t, q, 0.02)
     speed = float(np.sqrt(np.mean(moved**2)))
-    ratio = float(np.sum(moved * log.dq)) / max(float(np.sum(moved**2)), 1e-12) if speed > 0.1 else 1.0
+    ratio = float(np.sum(moved * dq)) / max(float(np.sum(moved**2)), 1e-12) if speed > 0.1 else 1.0
     degrees = ["q=deg"] + [f"{name}=deg" for name in ("dq", "q_des") if _degrees(log, name, ratio)]
-    wrong_way = [name for i, name in enumerate(robot.joint_names) if _alike(moved[:, i], log.dq[:, i]) < -0.5]
-    every = len(wrong_way) == robot.num_joints
+    turned = [name for i, name in enumerate(robot.joint_names) if _alike(moved[:, i], dq[:, i]) < -0.5]
+    wrong_way = list(dict.fromkeys(turned))
+    every = len(turned) == robot.num_joints
     flips, whose = ",".join(f"dq.{name}=-1" for name in wrong_way), f"dq of {', '.join(wrong_way)}"
     flips, whose = ("dq=-1", "dq of every joint") if every else (flips, whose)
     joints = verdict(

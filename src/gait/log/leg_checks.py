@@ -84,7 +84,8 @@ class LegReading:
 
     def possible(self) -> bool:
         """Whether the joints stay within their range, most of the time."""
-        outside = (self.q < self.robot.q_lower - WIDE) | (self.q > self.robot.q_upper + WIDE)
+        q = self.robot.expanded(self.q)
+        outside = (q < self.robot.q_lower - WIDE) | (q > self.robot.q_upper + WIDE)
         return bool(outside.mean(axis=0).max() < 0.05)
 
     def changed(self, joints: IntArray, signs: Array, robot: Robot | None = None) -> LegReading:

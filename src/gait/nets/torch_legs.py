@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from gait.lie import rotation_from_quat
 from gait.nets.torch_chain import TorchChains, foot_rate, foot_velocity
 from gait.nets.torch_filter import VEL, TorchFilter, constant, gate_inflation, leg_variances
+from gait.nets.torch_flexure import TorchFlexure, flexure_velocity
 from gait.nets.torch_lie import cross, product, square, turn, turn_back
 from gait.nets.torch_monitor import TorchConsensus
 from gait.parameters import LEG_INSTANT, Options
@@ -65,9 +66,13 @@ class TorchLegFeatures(nn.Module):
     """(J, L, n), and so are the next two."""
     ddq: Tensor
     tau: Tensor
+    tau_rate: Tensor
+    """Of the torques that are kept (J, L, n), N m/s."""
+    flexed: Tensor
+    """What a unit of compliance adds to the velocity of each leg (3, L, n), on robots with soles."""
 
-    def __init__(self, robot: Robot, n: int, options: Options, dtype: torch.dtype) -> None:
-        """Set up for n robots; the options tell by how much the joints are read later than the IMU."""
+    def __init__(self, robot: Robot, n: int, options: Options, dtype: torch.dtype, period: float) -> None:
+        """Set up for n robots, `period` seconds a sample; the options tell by how much joints are late."""
         super().__init__()
         self.latency, self.chains = options.joint_delay, TorchChains(robot, dtype)
         self.length, self.weight = robot.leg_length, robot.mass * -options.gravity
@@ -75,7 +80,9 @@ class TorchLegFeatures(nn.Module):
         self.register_buffer("R_bi", constant(R_bi[..., None], dtype), persistent=False)
         self.register_buffer("hips_b", constant(hips_b.T[..., None], dtype), persistent=False)
         self.register_buffer("rates", torch.zeros(HISTORY, 3, n, dtype=dtype))
-        for name in ("last_dq", "ddq", "tau"):
+        flat = any(leg.foot.is_flat for leg in robot.legs)
+        self.flexure = TorchFlexure(robot, n, period, dtype) if flat else None
+        for name in ("last_dq", "ddq", "tau", "tau_rate"):
             self.register_buffer(name, torch.zeros(robot.num_joints // robot.num_legs, robot.num_legs, n, dtype=dtype))
 
     def step(self, s: LegSample, dt: Tensor, begins: Tensor, active: Tensor) -> Features:
@@ -90,6 +97,11 @@ class TorchLegFeatures(nn.Module):
         gyro_b, accel_b = turn(self.R_bi, s.gyro), turn(self.R_bi, s.accel)
         self._smooth(s.dq, s.tau, dt, begins, active)
         w_b = self._delayed(gyro_b, dt, begins, active)
+        if self.flexure is not None:
+            # Encoders on the motors' side read what joints give way under load as well.
+            self.flexure.begin(begins)
+            c = self.flexure.compliance
+            s = s._replace(q=s.q - c * self.tau, dq=s.dq - c * self.tau_rate)
         poses = self.chains.link_poses(s.q)
         J, feet_b = poses.jacobian, poses.points[-1]
         tau_free = self.chains.joint_torques(poses, s.dq, self.ddq, -accel_b)
@@ -97,6 +109,8 @@ class TorchLegFeatures(nn.Module):
         wrench, told = self.chains.ground_wrench(poses, self.tau, tau_free), (self.tau != 0.0).any(0)
         lever = self.chains.contact_lever(poses, wrench, self.weight, told)
         velocity = cross(foot_rate(poses, s.dq, w_b), lever) - foot_velocity(J, feet_b, s.dq, w_b)
+        if self.flexure is not None:
+            self.flexed = flexure_velocity(poses, self.tau_rate, lever)
         force = wrench[:3] / self.weight
         foot_accel = turn(J, self.ddq)
         legs = torch.cat([position, velocity, force, foot_accel])
@@ -108,6 +122,7 @@ class TorchLegFeatures(nn.Module):
         last_tau = torch.where(begins, tau, self.tau)
         share = 1.0 / (SMOOTHING + dt)
         self.ddq = torch.where(active, ddq + share * (dq - last_dq - dt * ddq), self.ddq)
+        self.tau_rate = torch.where(active, share * (tau - last_tau), self.tau_rate)
         self.tau = torch.where(active, last_tau + dt * share * (tau - last_tau), self.tau)
         self.last_dq = torch.where(active, dq, self.last_dq)
 
@@ -204,6 +219,22 @@ def fuse_legs(
     bias, bias_var = yaw_bias(x.feet_b, z - mean_b[:, None], weight, informative)
     bias_var = bias_var * (YAW_BIAS_STD**2 + YAW_BIAS_PER_RATE**2 * square(p.w) + YAW_BIAS_PER_ACCEL**2 * square(p.a))
     return TorchMeasurement(mean_b + o.joint_delay * p.a, var_b, informative, consensus, p.R_wb, bias, bias_var)
+
+
+def learn_flexure(own: TorchLegFeatures, ekf: TorchFilter, p: PredictedMotion, x: Features, active: Tensor) -> None:
+    """Hold what legs measure before any network against the predicted state, for how far their joints give way.
+
+    Args:
+        own: what learns, on robots with soles.
+        ekf: with the predicted state.
+        p: of base_link.
+        x: features of the sample.
+        active: robots that have this sample and one before (n,).
+    """
+    assert own.flexure is not None
+    z = x.legs[3:6] + cross(turn(own.R_bi, ekf.gyro_bias)[:, None], x.feet_b)
+    off = z - (p.v - ekf.options.joint_delay * p.a)[:, None]
+    own.flexure.learn(off, own.flexed, x.legs[8], active & (p.R_wb[2, 2] > 0.0))
 
 
 def combine(z: Tensor, weight: Tensor, informative: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,14 @@ from gait.errors import GaitError
 from gait.lie import rotation_from_quat
 from gait.nets.model import Model
 from gait.nets.torch_filter import TorchFilter, constant, robots_first
-from gait.nets.torch_legs import LegSample, TorchLegFeatures, TorchMeasurement, fuse_legs, predicted_motion
+from gait.nets.torch_legs import (
+    LegSample,
+    TorchLegFeatures,
+    TorchMeasurement,
+    fuse_legs,
+    learn_flexure,
+    predicted_motion,
+)
 from gait.nets.torch_monitor import TorchConsensus
 from gait.nets.torch_network import TorchLegs, TorchNetwork
 from gait.parameters import Options
@@ -74,7 +81,7 @@ class TorchLegsVelocity(nn.Module):
 
     def __init__(self, model: Model, robot: Robot, n: int, options: Options, dtype: torch.dtype) -> None:
         super().__init__()
-        self.network, self.features = TorchLegs(model, n), TorchLegFeatures(robot, n, options, dtype)
+        self.network, self.features = TorchLegs(model, n), TorchLegFeatures(robot, n, options, dtype, 1.0 / model.rate)
         self._joints, self._shape = robot.num_joints, (robot.num_legs, -1)
         for name in ("kp", "kd", "torque_limit"):
             self.register_buffer(name, constant(getattr(robot, name)[:, None], dtype), persistent=False)
@@ -102,6 +109,9 @@ class TorchLegsVelocity(nn.Module):
         shared, legs = robots_first(found.shared.to(torch.float32)), found.legs.to(torch.float32).permute(2, 1, 0)
         outputs = self.network.step(shared, legs.contiguous(), begins, active)
         velocity, log_std = (out.permute(2, 1, 0).to(x.dtype) for out in outputs)
+        if self.features.flexure is not None:
+            motion = predicted_motion(ekf, *imu, self.features.R_bi, self.p_bi)
+            learn_flexure(self.features, ekf, motion, found, active & ~begins)
         return fuse_legs(ekf, imu, found, velocity, log_std, self.features.R_bi, self.p_bi)
 
 

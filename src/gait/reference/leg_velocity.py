@@ -25,6 +25,7 @@ from gait.reference.contacts import ground_wrench, rolling_velocity
 from gait.reference.disagreement import Consensus
 from gait.reference.filter import VEL, ReferenceFilter
 from gait.reference.flat_feet import contact_lever
+from gait.reference.flexure import flexure_velocity
 from gait.robot import Robot
 
 POSITION, VELOCITY, FORCE, FOOT_ACCELERATION = (slice(i, i + 3) for i in range(0, 12, 3))
@@ -67,7 +68,11 @@ class LegFeatures:
     def reset(self) -> None:
         """As before the first sample."""
         self._rates: Array | None = None
-        self._dq, self._ddq, self._tau = np.zeros((3, self.robot.num_joints))
+        self._dq, self._ddq, self._tau, self._tau_rate = np.zeros((4, self.robot.num_joints))
+        self.compliance = 0.0
+        """Of the joints of legs with soles, rad/(N m): what they give way is taken off."""
+        self.flexed = np.zeros((len(self.chains), 3))
+        """What a unit of it adds to the velocity that each leg measures."""
 
     def step(
         self, gyro: Array, accel: Array, q: Array, dq: Array, tau: Array, dt: float, known: BoolArray | None = None
@@ -87,6 +92,9 @@ class LegFeatures:
         begins = np.full(len(self.chains), self._rates is None) if known is None else ~known
         self._smooth(dq, tau, dt, begins)
         w_b = self._delayed(gyro_b, dt)
+        # Encoders on the motors' side read what joints give way under load as well.
+        bends = np.repeat([chain.foot.is_flat for chain in self.chains], [chain.num_joints for chain in self.chains])
+        q, dq = q - bends * self.compliance * self._tau, dq - bends * self.compliance * self._tau_rate
         joints = zip(*(per_leg(self.chains, x) for x in (q, dq, self._ddq, self._tau)), strict=True)
         legs = [self._leg(leg, w_b, accel_b, *own) for leg, own in enumerate(joints)]
         return np.concatenate([gyro_b, accel_b, *legs])
@@ -99,6 +107,7 @@ class LegFeatures:
         weight, wrench = self.robot.mass * GRAVITY, ground_wrench(chain, q, tau, tau_free, geometry.length)
         # Torques that are all zero were not measured.
         lever = contact_lever(chain, q, UP_B, wrench if tau.any() else None, weight)
+        self.flexed[leg] = flexure_velocity(chain, q, per_leg(self.chains, self._tau_rate)[leg], lever)
         velocity = rolling_velocity(chain, q, dq, w_b, lever) - foot_velocity(chain, q, dq, w_b)
         return np.concatenate([position, velocity, wrench[:3] / weight, J @ ddq])
 
@@ -107,7 +116,8 @@ class LegFeatures:
         fresh = np.repeat(begins, [chain.num_joints for chain in self.chains])
         last_dq, ddq, last_tau = np.where(fresh, [dq, 0.0 * dq, tau], [self._dq, self._ddq, self._tau])
         self._ddq = ddq + (dq - last_dq - dt * ddq) / (SMOOTHING + dt)
-        self._tau = last_tau + dt * (tau - last_tau) / (SMOOTHING + dt)
+        self._tau_rate = (tau - last_tau) / (SMOOTHING + dt)
+        self._tau = last_tau + dt * self._tau_rate
         self._dq = dq
 
     def _delayed(self, gyro_b: Array, dt: float) -> Array:
@@ -191,6 +201,13 @@ def measure_legs(
     r = ekf.adapted.factor * leg_variances(leg_log_std, foot_accel, ekf.options)
     used = leg_ok & (ekf.options.leg_inflation * np.exp(leg_log_std) < UNINFORMATIVE).any(axis=1)
     return LegMeasurements(used, feet_b[used], z[used], r[used])
+
+
+def legs_off(ekf: ReferenceFilter, features: Array, motion: Motion, geometry: LegGeometry) -> Array:
+    """By how much the velocities of the legs (L, 3), before any network, differ from the predicted one."""
+    feet_b, velocity = geometry.feet_b(features), features[SHARED:].reshape(-1, PER_LEG)[:, VELOCITY]
+    expected = motion.velocity - ekf.options.joint_delay * motion.acceleration
+    return np.asarray(velocity + np.cross(geometry.R_bi @ ekf.gyro_bias, feet_b) - expected)
 
 
 def consensus_of(legs: LegMeasurements, motion: Motion, o: Options) -> Consensus:

@@ -17,13 +17,18 @@ from gait.parameters import LEG_INSTANT, Options, Prior, ProcessNoise
 from gait.reference.contacts import torques_of
 from gait.reference.disagreement import Consensus, ConsistencyMonitor
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
+from gait.reference.flexure import Flexure
 from gait.reference.leg_velocity import (
+    FORCE,
+    PER_LEG,
+    SHARED,
     LegFeatures,
     LegGeometry,
     VelocityMeasurement,
     consensus_of,
     fuse_legs,
     gate_legs,
+    legs_off,
     measure_legs,
     predicted_motion,
 )
@@ -43,6 +48,10 @@ class NetworkVelocity:
 
     def reset(self) -> None:
         """As before the first sample."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the samples: the next one does not follow them."""
         self.network.reset()
 
     def step(self, sample: Sample, dt: float, leg_ok: BoolArray) -> None:
@@ -77,6 +86,11 @@ class LegsVelocity:
 
     def reset(self) -> None:
         """As before the first sample."""
+        self.flexure = Flexure(self.robot)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the samples: the next one does not follow them."""
         self.network.reset()
         self.features.reset()
         self._known: BoolArray = np.zeros(self.robot.num_legs, dtype=np.bool_)
@@ -85,6 +99,7 @@ class LegsVelocity:
     def step(self, sample: Sample, dt: float, leg_ok: BoolArray) -> None:
         """Features and network."""
         tau = torques_of(self.robot, sample, missing=0.0)  # of a network that does not read forces
+        self.features.compliance = self.flexure.compliance
         self.x = self.features.step(sample.gyro, sample.accel, sample.q, sample.dq, tau, dt, self._known)
         self.out = self.network.step(self.x, leg_ok, self._known)
         self._known = leg_ok.copy()
@@ -93,7 +108,10 @@ class LegsVelocity:
         """The legs held together against the prediction, then gated one by one and fused; None if there are none."""
         ekf, geometry, o = monitor.ekf, self.features.geometry, self.options
         motion = predicted_motion(ekf, sample.gyro, sample.accel, geometry.R_bi, geometry.p_bi)
-        legs = measure_legs(ekf, self.x, *self.out, self._known & motion.upright, geometry)
+        seen = self._known & motion.upright
+        load = self.x[SHARED:].reshape(-1, PER_LEG)[:, FORCE][:, 2]
+        self.flexure.learn(legs_off(ekf, self.x, motion, geometry), self.features.flexed, load, seen, self.period)
+        legs = measure_legs(ekf, self.x, *self.out, seen, geometry)
         self.ratios = np.zeros(self.robot.num_legs)
         if not legs.used.any():
             return None
@@ -139,7 +157,7 @@ class ReferenceVelocityAided:
         elif dt > 0.0:
             ekf.propagate(sample.gyro, sample.accel, dt)
         if gap or dt == 0.0 or not leg_ok.any():
-            self.source.reset()  # a network knows only samples that follow each other
+            self.source.forget()  # a network knows only samples that follow each other
         if leg_ok.any():
             self.source.step(sample, dt, leg_ok)
             measurement = self.source.measure(self.monitor, sample) if dt > 0.0 else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gait.arrays import Array
+from gait.errors import GaitError
 from gait.health import Health
 from gait.log import Log, Trajectory
 from gait.log.diagnoses import lasting
@@ -39,7 +40,7 @@ def run_charts(log: Log, trajectory: Trajectory, details: StateArrays) -> list[C
     words = "As they stand in the log, in the axes of the IMU."
     imu = (_axes(t, log.gyro, "gyro (rad/s)"), _axes(t, log.accel, "accelerometer (m/s^2)"))
     charts.append(Chart("inputs", "IMU", words, imu))
-    joints = tuple(_joints(log, t, leg) for leg in range(len(log.leg_names))) if _by_leg(log) else ()
+    joints = tuple(_joints(log, t, leg, columns) for leg, columns in _by_leg(log).items())
     if joints:
         charts.append(Chart("joints", "Joint angles", "By leg, as they stand in the log.", joints))
     return [*charts, _health(log, trajectory, details, t)]
@@ -67,19 +68,23 @@ def _axes(t: Array, values: Array, label: str) -> Panel:
     return Panel(lines, TIME, label)
 
 
-def _by_leg(log: Log) -> bool:
-    """Whether joints come leg by leg, as many for each."""
-    return bool(log.leg_names) and len(log.joint_names) % len(log.leg_names) == 0
+def _by_leg(log: Log) -> dict[str, list[int]]:
+    """Columns of the joints of each leg, those of a waist with both; of an unknown robot as many for each leg."""
+    try:
+        robot = log.load_robot()
+    except GaitError:
+        count, rest = divmod(len(log.joint_names), max(len(log.leg_names), 1))
+        return {} if rest else {leg: list(range(count * i, count * i + count)) for i, leg in enumerate(log.leg_names)}
+    known = {name: column for column, name in enumerate(log.joint_names)}
+    return {leg.name: [known[name] for name in leg.joint_names if name in known] for leg in robot.legs}
 
 
-def _joints(log: Log, t: Array, leg: int) -> Panel:
-    count = len(log.joint_names) // len(log.leg_names)
-    first = leg * count
-    series: list[Series] = []
-    for k in range(count):
-        name = log.joint_names[first + k].removeprefix(f"{log.leg_names[leg]}_")
-        series.append(line(name, t, log.q[:, first + k], colour=_PLAIN[k % len(_PLAIN)]))
-    return Panel(tuple(series), TIME, f"{log.leg_names[leg]} (rad)")
+def _joints(log: Log, t: Array, leg: str, columns: list[int]) -> Panel:
+    series = [
+        line(log.joint_names[i].removeprefix(f"{leg}_"), t, log.q[:, i], colour=_PLAIN[k % len(_PLAIN)])
+        for k, i in enumerate(columns)
+    ]
+    return Panel(tuple(series), TIME, f"{leg} (rad)")
 
 
 def _health(log: Log, trajectory: Trajectory, details: StateArrays, t: Array) -> Chart:
