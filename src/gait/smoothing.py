@@ -1,5 +1,8 @@
 """Forward-backward smoothing of a log: each state by what came before and after it, with the estimator's own models.
 
+How late the joints are read is the same in the whole log, so it is found first (`gait.joint_latency`), and where it is
+another than the usual one, filter and smoother pass over the log once more.
+
 The filter runs forward in parts, of which the core keeps one at a time; then the backward pass (core/smooth.c) goes
 from the last part to the first. Memory does not grow with the log, but for a copy of the estimator every few seconds.
 """
@@ -13,9 +16,10 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.binding import aligned_bytes, core, pointer
-from gait.engine import Context
+from gait.engine import Context, options_of
 from gait.errors import GaitError
 from gait.estimator import Estimator, StateArrays
+from gait.joint_latency import JointLatency, Passes, joint_latency
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
 from gait.methods import DEFAULT
@@ -25,6 +29,8 @@ from gait.sample_rows import rows_of
 
 PART = 2000
 """Samples that are smoothed at a time."""
+SEARCHED = 60.0
+"""Seconds of a log, at most, in which the latency of the joints is looked for."""
 
 
 class Smoothed(NamedTuple):
@@ -34,6 +40,8 @@ class Smoothed(NamedTuple):
     smoothed: Trajectory
     states: StateArrays
     """Smoothed states with what the method computed on the way, which is the filter's."""
+    latency: JointLatency | None = None
+    """Of the joints, as the log has it; None where it was not looked for or does not show."""
 
 
 def smooth(
@@ -54,7 +62,30 @@ def smooth(
 
 
 def smooth_with(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed:
-    """Filter and smooth a log with an estimator of any method on the core."""
+    """Filter and smooth a log with an estimator of any method on the core.
+
+    Of a method that reads legs by a network, and unless the estimator was loaded with options of its own, the smoothed
+    trajectory is that of the latency that the log shows; the filtered one stays as `Estimator.run` has it.
+    """
+    first = smooth_once(estimator, log, start)
+    if not estimator.searches_latency:
+        return first
+    usual, part = options_of(estimator.robot), log.slice(t1=float(log.t[0]) + SEARCHED)
+
+    def passes(delay: float) -> Passes:
+        same = delay == usual.joint_delay and len(part) == len(log)
+        done = first if same else smooth_once(estimator.with_latency(delay), part, start)
+        return Passes(done.filtered, done.smoothed)
+
+    latency = joint_latency(passes, usual.joint_delay, usual.joint_delay_std)
+    if latency is None or not latency.significant:
+        return first._replace(latency=latency)
+    again = smooth_once(estimator.with_latency(latency.value), log, start)
+    return Smoothed(first.filtered, again.smoothed, again.states, latency)
+
+
+def smooth_once(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed:
+    """Filter and smooth a log as the estimator is."""
     own, layout = estimator.begin_log(log, start)
     if own is None:
         raise GaitError(f"method {estimator.method} is written in Python, and only methods of the core can be smoothed")
