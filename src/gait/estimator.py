@@ -268,6 +268,11 @@ class Estimator(Stepper):
         """Whether a smoother may look for the latency of the joints: the method uses it, and nobody gave it."""
         return self._context.engine.by_leg and bool(self._recipe) and self._recipe["options"] is None
 
+    @property
+    def joint_delay(self) -> float:
+        """Seconds by which it takes joints to be read later than the IMU."""
+        return float(self._context.engine.config.settings.joint_delay)
+
     def with_latency(self, joint_delay: float) -> Estimator:
         """Another one, loaded alike but for the latency of the joints, s."""
         options = replace(options_of(self.robot), joint_delay=joint_delay)

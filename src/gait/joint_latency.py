@@ -2,7 +2,8 @@
 
 Legs that are read too late contradict the IMU whenever the body accelerates: the filter gives way to each in turn, and the
 smoother, which knows both sides, moves it. With the right latency there is least to move. The cost is the mean length of
-(filter - smoother) of the velocity; a parabola through three latencies has its minimum at the estimate.
+(filter - smoother) of the velocity; a parabola through the best latency tried and its neighbours has its minimum at the
+estimate.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ import numpy as np
 from gait.arrays import Array
 from gait.log.trajectory import Trajectory
 
-TRIED = (0.0, 0.004, 0.012)
+TRIED = np.array([0.0, 0.002, 0.004, 0.008, 0.012])
 """Latencies that are tried, s."""
 MOST = 0.02
 """The longest latency that is looked for, s."""
-FLOOR = 0.001
-"""Standard deviation, s, of what a parabola misses."""
+FLOOR = 0.002
+"""Standard deviation, s, of the best latency about that of least cost: on simulated walks, whose best one is known."""
 SKIPPED, BLOCK, LEAST_BLOCKS = 1.0, 2.0, 4
 """Seconds at the start while the filter settles; of a block; and the blocks that an estimate takes."""
-SIGNIFICANT = 2.0
-"""Standard deviations by which it must differ from what was assumed."""
+SIGNIFICANT = 1.0
+"""Standard deviations by which it must differ from what was assumed: the value has its prior in it already."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,18 @@ def joint_latency(smoothed_with: Callable[[float], Passes], assumed: float, prio
     """
     costs = []
     for delay in TRIED:
-        done = smoothed_with(delay)
+        done = smoothed_with(float(delay))
         costs.append(_costs(done))
         if len(costs[0]) < LEAST_BLOCKS:
             return None
-    blocks = np.array(costs).T  # (B, 3)
+    blocks = np.array(costs).T  # (B, 5)
     total, count = blocks.sum(0), len(blocks)
-    value = _minimum(total)
+    best = int(np.clip(np.argmin(total), 1, len(TRIED) - 2))
+    near = slice(best - 1, best + 2)
+    value = _minimum(total, near)
     if value is None:
         return None
-    left_out = np.array([found for row in blocks if (found := _minimum(total - row)) is not None])
+    left_out = np.array([found for row in blocks if (found := _minimum(total - row, near)) is not None])
     if len(left_out) < count:
         return None
     variance = (count - 1) / count * float(np.square(left_out - left_out.mean()).sum()) + FLOOR**2
@@ -87,7 +90,7 @@ def _costs(done: Passes) -> Array:
     return np.array([moved[block == i].mean() for i in range(last) if (block == i).any()])
 
 
-def _minimum(costs: Array) -> float | None:
-    """Of the parabola through the costs of `TRIED`; None if it has none."""
-    bend, slope, _ = np.polyfit(TRIED, costs, 2)
+def _minimum(costs: Array, near: slice) -> float | None:
+    """Of the parabola through three of the costs of `TRIED`; None if it has none."""
+    bend, slope, _ = np.polyfit(TRIED[near], costs[near], 2)
     return float(np.clip(-0.5 * slope / bend, 0.0, MOST)) if bend > 0.0 else None

@@ -26,6 +26,7 @@ from gait.methods import DEFAULT
 from gait.nets.model import Model
 from gait.robot import Robot
 from gait.sample_rows import rows_of
+from gait.smoothed_feet import with_smoothed_feet
 
 PART = 2000
 """Samples that are smoothed at a time."""
@@ -50,7 +51,7 @@ def smooth(
     robot: str | Path | Robot | None = None,
     start: str = "auto",
 ) -> Trajectory:
-    """The smoothed trajectory of a log, for labels and maps.
+    """The smoothed trajectory of a log, for labels and maps, with the feet on the ground (docs/feet.md).
 
     Args:
         log: the samples.
@@ -58,7 +59,7 @@ def smooth(
         robot: as in `Estimator.load`; that of the log by default.
         start: as in `Estimator.run`.
     """
-    return smooth_with(Estimator.load(robot or log.robot, method), log, start).smoothed
+    return smooth_with(Estimator.load(robot or log.robot, method, feet=True), log, start).smoothed
 
 
 def smooth_with(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed:
@@ -94,20 +95,20 @@ def smooth_once(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed
     log = log.reorder(estimator.robot)
     rows = rows_of(log, estimator.robot)
     parts = [slice(i, min(i + PART, len(rows))) for i in range(0, len(rows), PART)]
-    copies, filtered = [], []
+    copies, found = [], []
     for part in parts:
         copies.append(context.snapshot)
-        filtered.append(context.run(rows[part]))
-    forward = np.concatenate(filtered)
-    after, smoothed = forward.copy(), _Backward(context, log.t)
+        found.append(context.run(rows[part]))
+    forward = np.concatenate(found)
+    after, backward = forward.copy(), _Backward(context, log.t)
     for copy, part in zip(reversed(copies), reversed(parts), strict=True):
         context.snapshot = copy
-        after[part] = smoothed.part(rows[part])
-    arrays = StateArrays(after, layout)
-    source = f"{estimator.method}, smoothed"
-    return Smoothed(
-        StateArrays(forward, layout).trajectory(log.t, estimator.method), arrays.trajectory(log.t, source), arrays
-    )
+        after[part] = backward.part(rows[part])
+    arrays, source = StateArrays(after, layout), f"{estimator.method}, smoothed"
+    filtered, smoothed = StateArrays(forward, layout).trajectory(log.t, estimator.method), arrays.trajectory(log.t, source)
+    if layout.shape.feet:
+        smoothed = with_smoothed_feet(smoothed, filtered, log, estimator.robot, estimator.joint_delay)
+    return Smoothed(filtered, smoothed, arrays)
 
 
 class _Backward:
