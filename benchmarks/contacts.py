@@ -2,7 +2,7 @@
 
     python benchmarks/contacts.py fit               log-odds by logistic regression, on the walks of tune_baselines.py
     python benchmarks/contacts.py study             F1 with further terms, fitted on one half, scored on the other
-    python benchmarks/contacts.py score WALK...     F1 live and smoothed, and, where the log has them, the error of the forces
+    python benchmarks/contacts.py score WALK...     F1 live and smoothed; error of the forces, where the log has them
 
 Walks are files with true contacts. Those of tune_baselines.py are of random robots with the sensor faults of real ones.
 """

@@ -1,9 +1,9 @@
 """Latency of the joints against the IMU, from a log alone: the one at which the smoother moves the filter least.
 
-Legs that are read too late contradict the IMU whenever the body accelerates: the filter gives way to each in turn, and the
-smoother, which knows both sides, moves it. With the right latency there is least to move. The cost is the mean length of
-(filter - smoother) of the velocity; a parabola through the best latency tried and its neighbours has its minimum at the
-estimate.
+Legs that are read later than assumed contradict the IMU whenever the body accelerates: the filter gives way to each in
+turn, and the smoother corrects it. With the right latency there is least to correct. The cost is the mean length of
+filter minus smoother, of the velocity; the estimate is the minimum of a parabola through the best latency that was
+tried and its two neighbours.
 """
 
 from __future__ import annotations

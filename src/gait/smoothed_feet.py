@@ -1,7 +1,7 @@
 """Feet of a recording: contacts by the samples around each, places and speeds by the smoothed state.
 
-Joints and their torques are read late, so that a filter finds touch-down and lift-off late (docs/feet.md). In a recording
-what is read 8 and 16 ms later is there: the log-odds of contact are linear in the evidence of core/feet.c at three times.
+Joints and their torques are read late, so that a filter finds touch-down and lift-off late (docs/feet.md). A recording
+has what is read 8 and 16 ms later: the log-odds of contact are linear in the evidence of core/feet.c at three times.
 `benchmarks/contacts.py fit` fits the factors on training walks, as it does those of the core.
 """
 
@@ -26,7 +26,8 @@ FACTORS = np.array([
     [2.160, 4.296, -1.815, -0.621, -24.693],
     [0.000, 4.140, -1.127, 0.000, 0.000],
 ])  # fmt: skip
-"""Log-odds: for each time vertical force in weights, that up to `FORCE_KNEE`, speed over the ground, how fast it rises, height."""
+"""Log-odds, a row for each time: by vertical force in weights, by it up to `FORCE_KNEE`, by speed over the ground, by
+how fast it rises, m/s, and by height, m."""
 FORCE_KNEE, LOWEST, HIGHEST = 0.1, -0.02, 0.05
 LOAD, STANDS = np.array([-1.859, 12.175, 8.300, -1.215]), 0.85
 """Those of core/feet.c: log-odds by force and speed alone, and from where on they show the ground."""
@@ -41,14 +42,14 @@ def evidence(log: Log, robot: Robot, states: Trajectory, delay: float | None = N
         states: estimate of the body at each sample.
         delay: latency of the joints, s; the usual one by default.
     """
-    legs = leg_features(_filled(log), robot, delay)[:, SHARED:].reshape(len(log), robot.num_legs, PER_LEG)
+    legs = leg_features(log, robot, delay)[:, SHARED:].reshape(len(log), robot.num_legs, PER_LEG)
     up = quaternions.rotate_inverse(states.quat_wb_wxyz, np.tile([0.0, 0.0, 1.0], (len(log), 1)))
     force = np.einsum("nlk,nk->nl", legs[..., FORCE : FORCE + 3], up)
     slip = states.vel_b[:, None] - legs[..., VELOCITY : VELOCITY + 3]
     speed, small = np.linalg.norm(slip, axis=2), np.minimum(force, FORCE_KNEE)
     feet_b = legs[..., POSITION : POSITION + 3] * robot.leg_length + robot.hips_b
-    feet_w = np.stack([quaternions.rotate(states.quat_wb_wxyz, feet_b[:, leg]) for leg in range(robot.num_legs)], axis=1)
-    feet_w += states.pos_w[:, None]
+    turned = [quaternions.rotate(states.quat_wb_wxyz, feet_b[:, leg]) for leg in range(robot.num_legs)]
+    feet_w = np.stack(turned, axis=1) + states.pos_w[:, None]
     stands = LOAD[0] + LOAD[1] * force + LOAD[2] * small + LOAD[3] * speed > STANDS
     rise = np.maximum(np.einsum("nlk,nk->nl", slip, up), 0.0)
     return np.stack([force, small, speed, rise, heights(feet_w[..., 2], stands)], axis=-1), feet_w
@@ -98,16 +99,3 @@ def with_smoothed_feet(smoothed: Trajectory, filtered: Trajectory, log: Log, rob
         later = delay - Options().joint_delay
         changes["contact"] = np.where(np.isfinite(contact), contact_probability(values, log.t, later), np.nan)
     return smoothed.replace(**changes)
-
-
-def _filled(log: Log) -> Log:
-    """The log without what is not finite: the value before it stands in, or 0."""
-    changes = {}
-    for name in ("gyro", "accel", "q", "dq", "tau", "q_des"):
-        values = getattr(log, name)
-        if values is None or np.isfinite(values).all():
-            continue
-        row = np.maximum.accumulate(np.where(np.isfinite(values), np.arange(len(values))[:, None], -1), axis=0)
-        held = np.take_along_axis(values, np.maximum(row, 0), axis=0)
-        changes[name] = np.where(row >= 0, held, 0.0)
-    return log.replace(**changes) if changes else log

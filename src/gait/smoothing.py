@@ -105,7 +105,8 @@ def smooth_once(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed
         context.snapshot = copy
         after[part] = backward.part(rows[part])
     arrays, source = StateArrays(after, layout), f"{estimator.method}, smoothed"
-    filtered, smoothed = StateArrays(forward, layout).trajectory(log.t, estimator.method), arrays.trajectory(log.t, source)
+    filtered = StateArrays(forward, layout).trajectory(log.t, estimator.method)
+    smoothed = arrays.trajectory(log.t, source)
     if layout.shape.feet:
         smoothed = with_smoothed_feet(smoothed, filtered, log, estimator.robot, estimator.joint_delay)
     return Smoothed(filtered, smoothed, arrays)
