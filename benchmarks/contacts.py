@@ -2,7 +2,7 @@
 
     python benchmarks/contacts.py fit               log-odds by logistic regression, on the walks of tune_baselines.py
     python benchmarks/contacts.py study             F1 with further terms, fitted on one half, scored on the other
-    python benchmarks/contacts.py score WALK...     F1 and, where the log has them, the error of the forces
+    python benchmarks/contacts.py score WALK...     F1 live and smoothed; error of the forces, where the log has them
 
 Walks are files with true contacts. Those of tune_baselines.py are of random robots with the sensor faults of real ones.
 """
@@ -18,13 +18,11 @@ from scipy.optimize import minimize
 from tune_baselines import Episode, load_episodes
 
 import gait
-from gait import Estimator, Log, Robot, quaternions
+from gait import Estimator, Log, Robot
 from gait.arrays import Array, BoolArray
-from gait.nets.features import FORCE, PER_LEG, SHARED, VELOCITY, leg_features
+from gait.smoothed_feet import AHEAD, around, evidence
+from gait.smoothing import smooth_with
 
-FORCE_KNEE, LOWEST, HIGHEST = 0.1, -0.02, 0.05
-LOAD, STANDS = np.array([-1.859, 12.175, 8.300, -1.215]), 0.85
-"""Those of core/feet.c: log-odds by force and speed alone, and from where on they show the ground."""
 RATE = 100.0
 """Samples a second that a fit takes."""
 
@@ -32,27 +30,18 @@ RATE = 100.0
 def regressors(log: Log, robot: Robot, method: str = "gait-legs") -> Array:
     """What the log-odds are made of (N, L, 6), in the order of core/feet.c."""
     log = log.reorder(robot)
-    legs = leg_features(log, robot)[:, SHARED:].reshape(len(log), robot.num_legs, PER_LEG)
-    found = Estimator.load(robot, method, feet=True).run(log)
-    up = quaternions.rotate_inverse(found.quat_wb_wxyz, np.tile([0.0, 0.0, 1.0], (len(log), 1)))
-    force = np.einsum("nlk,nk->nl", legs[..., FORCE : FORCE + 3], up)
-    slip = found.vel_b[:, None] - legs[..., VELOCITY : VELOCITY + 3]
-    load = np.stack([np.ones_like(force), force, np.minimum(force, FORCE_KNEE), np.linalg.norm(slip, axis=2)], axis=-1)
-    rise = np.maximum(np.einsum("nlk,nk->nl", slip, up), 0.0)
-    height = heights(np.asarray(found.foot_pos_w)[..., 2], load @ LOAD > STANDS)
-    return np.concatenate([load, rise[..., None], height[..., None]], axis=-1)
+    values, _ = evidence(log, robot, Estimator.load(robot, method).run(log))
+    return np.concatenate([np.ones_like(values[..., :1]), values], axis=-1)
 
 
-def heights(z: Array, stands: BoolArray) -> Array:
-    """Height of each foot (N, L) over where it last stood, within limits; the upper one where that is not known."""
-    row = np.where(stands, np.arange(len(z))[:, None], -1)
-    last = np.maximum.accumulate(row, axis=0)
-    over = z - np.take_along_axis(z, np.maximum(last, 0), axis=0)
-    return np.clip(np.where((last >= 0) & np.isfinite(over), over, HIGHEST), LOWEST, HIGHEST)
+def logistic(X: Array, y: Array, times: int = 1) -> Array:
+    """Factors of log-odds by maximum likelihood, of rows (N, 6 or more) and what they say (N,).
 
-
-def logistic(X: Array, y: Array) -> Array:
-    """Factors of log-odds by maximum likelihood, of rows (N, 6 or more) and what they say (N,)."""
+    Args:
+        X: one, then five regressors for each time, then any others.
+        y: whether the foot stands.
+        times: at which the five were taken.
+    """
     scale = np.r_[1.0, X[:, 1:].std(0)]
 
     def loss(w: Array) -> tuple[float, Array]:
@@ -60,22 +49,29 @@ def logistic(X: Array, y: Array) -> Array:
         return float(np.mean(np.logaddexp(0.0, z) - y * z)), (1.0 / (1.0 + np.exp(-z)) - y) @ (X / scale) / len(y)
 
     # A foot that moves is never more likely to stand: walks alone do not tell, since no foot in them is at rest.
-    bounds = [(None, None), (0.0, None), (None, None), *[(None, 0.0)] * 3, *[(None, None)] * (X.shape[1] - 6)]
+    bounds = [(None, None), *[(0.0, None), (None, None), *[(None, 0.0)] * 3] * times]
+    bounds += [(None, None)] * (X.shape[1] - len(bounds))
     return np.asarray(minimize(loss, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", bounds=bounds).x / scale)
 
 
-def fit(episodes: list[Episode]) -> Array:
-    """The six factors, by maximum likelihood."""
-    Xs, ys = [], []
+def fit(episodes: list[Episode]) -> None:
+    """Factors by maximum likelihood: of core/feet.c, and of src/gait/smoothed_feet.py."""
+    rows: dict[int, list[Array]] = {1: [], len(AHEAD): []}
+    ys = []
     for episode in episodes:
         every = max(1, round(episode.log.rate / RATE))
-        Xs.append(regressors(episode.log, episode.robot)[::every].reshape(-1, 6))
+        X = regressors(episode.log, episode.robot)
+        later = around(X[..., 1:], episode.log.t).reshape(*X.shape[:2], -1)
+        for times, some in ((1, X), (len(AHEAD), np.concatenate([X[..., :1], later], axis=-1))):
+            rows[times].append(some[::every].reshape(-1, some.shape[-1]))
         ys.append(np.asarray(episode.log.contact)[::every].ravel())
-    X, y = np.concatenate(Xs), np.concatenate(ys).astype(np.float64)
-    found = logistic(X, y)
-    called, true = X @ found > 0.0, y > 0.5
-    print(f"F1 {2.0 * (called & true).sum() / (called.sum() + true.sum()):.3f} on the walks of the fit")
-    return found
+    y = np.concatenate(ys).astype(np.float64)
+    for times, parts in rows.items():
+        X = np.concatenate(parts)
+        found = logistic(X, y, times)
+        called, true = X @ found > 0.0, y > 0.5
+        print(f"F1 {2.0 * (called & true).sum() / (called.sum() + true.sum()):.3f} on the walks of the fit")
+        print(np.array2string(found, precision=3))
 
 
 def change(X: Array, log: Log) -> Array:
@@ -125,8 +121,10 @@ def score(log: Log, method: str = "gait-legs") -> dict[str, float]:
     states = estimator.run_with_details(log)[1]
     true, found = np.asarray(log.contact), np.nan_to_num(np.asarray(states.contact, dtype=np.float64))
     called = found > 0.5
+    smoothed = np.nan_to_num(np.asarray(smooth_with(estimator, log).smoothed.contact)) > 0.5
     out = {
         "f1": 2.0 * (called & true).sum() / (called.sum() + true.sum()),
+        "f1, smoothed": 2.0 * (smoothed & true).sum() / (smoothed.sum() + true.sum()),
         "brier": float(np.mean((found - true) ** 2)),
         "slope": float(np.degrees(np.nanmedian(np.asarray(states.ground_slope)[:, 0]))),
     }
@@ -141,7 +139,7 @@ def main() -> None:
     what, *words = sys.argv[1:]
     if what == "fit":
         searched, held = load_episodes()
-        print(np.array2string(fit([*searched, *held]), precision=3))
+        fit([*searched, *held])
         return
     if what == "study":
         study(*load_episodes())

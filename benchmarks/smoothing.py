@@ -1,9 +1,8 @@
-"""What a smoother leaves of the velocity's error, and whether a second pass helps: figures of docs/smoothing.md.
+"""What a smoother leaves of the velocity's error, and what a log's latency is good for: docs/smoothing.md.
 
     python benchmarks/smoothing.py WALK...
 
-Walks are files with ground truth; their first 20 s are taken. The second pass begins with the biases that the first
-one found over the whole log.
+Walks are files with ground truth; their first 20 s are taken.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 import gait
 from gait import Estimator, Log, Trajectory
 from gait.arrays import Array
-from gait.smoothing import smooth_with
+from gait.smoothing import smooth_once, smooth_with
 
 SECONDS = 20.0
 
@@ -34,19 +33,18 @@ def unexplained(error: Array, log: Log) -> float:
 
 
 def measure(log: Log) -> dict[str, float]:
-    """Velocity, m/s, and position, m, of filter, smoother and second pass."""
+    """Velocity, m/s, and position, m, of filter and smoothers; and the latency that was found, ms."""
     estimator = Estimator.load(log.load_robot())
     log = log.reorder(estimator.robot)
-    first = smooth_with(estimator, log)
-    gyro_bias, accel_bias = first.smoothed.gyro_bias, first.smoothed.accel_bias
-    assert gyro_bias is not None and accel_bias is not None
-    again = log.replace(gyro=log.gyro - np.median(gyro_bias, axis=0), accel=log.accel - np.median(accel_bias, axis=0))
+    done = smooth_with(estimator, log)
     found: dict[str, Trajectory] = {
-        "filter": first.filtered, "smoother": first.smoothed, "second pass": smooth_with(estimator, again).smoothed,
+        "filter": done.filtered, "usual latency": smooth_once(estimator, log).smoothed, "smoother": done.smoothed,
     }  # fmt: skip
     out = {f"velocity, {name}": rms(one.vel_b - log.vel_b) for name, one in found.items()}
     out |= {f"position, {name}": rms(one.pos_w - log.need("pos_w")) for name, one in found.items()}
-    return out | {"velocity, smoother, unexplained": unexplained(first.smoothed.vel_b - log.vel_b, log)}
+    if done.latency is not None:
+        out |= {"latency": 1e3 * done.latency.value, "latency, std": 1e3 * done.latency.std}
+    return out | {"velocity, smoother, unexplained": unexplained(done.smoothed.vel_b - log.vel_b, log)}
 
 
 def main() -> None:

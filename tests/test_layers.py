@@ -20,6 +20,7 @@ LAYERS = (
     ("python_step",),
     ("stepper",),
     ("estimator",),
+    ("joint_latency", "smoothed_feet"),
     ("batch", "fused_run", "metrics", "smoothing"),
     ("report",),
     ("calibrate", "export", "live", "sim"),

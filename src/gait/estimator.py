@@ -9,6 +9,7 @@ for t, gyro, accel, q, dq, q_des in robot:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from gait import lie
 from gait.arrays import AnyArray
 from gait.binding import aligned_bytes, core, pointer
-from gait.engine import Context, engines_of
+from gait.engine import Context, engines_of, options_of
 from gait.errors import GaitError
 from gait.external import Correction, ExternalSensor, Fusion, Measured
 from gait.log.log import Log
@@ -261,6 +262,21 @@ class Estimator(Stepper):
             self.reset()
         else:
             raise GaitError(f"unknown start '{start}': choose auto, truth or gravity")
+
+    @property
+    def searches_latency(self) -> bool:
+        """Whether a smoother may look for the latency of the joints: the method uses it, and nobody gave it."""
+        return self._context.engine.by_leg and bool(self._recipe) and self._recipe["options"] is None
+
+    @property
+    def joint_delay(self) -> float:
+        """Seconds by which it takes joints to be read later than the IMU."""
+        return float(self._context.engine.config.settings.joint_delay)
+
+    def with_latency(self, joint_delay: float) -> Estimator:
+        """Another one, loaded alike but for the latency of the joints, s."""
+        options = replace(options_of(self.robot), joint_delay=joint_delay)
+        return Estimator.load(**{**self._recipe, "options": options, "sensors": None, "lag": 0.0})
 
     def save_state(self) -> bytes:
         """Everything it remembers, for `restore_state` of an estimator that was loaded in the same way."""

@@ -1,5 +1,8 @@
 """Forward-backward smoothing of a log: each state by what came before and after it, with the estimator's own models.
 
+How late the joints are read is the same in the whole log, so it is found first (`gait.joint_latency`), and where it is
+another than the usual one, filter and smoother pass over the log once more.
+
 The filter runs forward in parts, of which the core keeps one at a time; then the backward pass (core/smooth.c) goes
 from the last part to the first. Memory does not grow with the log, but for a copy of the estimator every few seconds.
 """
@@ -13,18 +16,22 @@ import numpy as np
 
 from gait.arrays import Array
 from gait.binding import aligned_bytes, core, pointer
-from gait.engine import Context
+from gait.engine import Context, options_of
 from gait.errors import GaitError
 from gait.estimator import Estimator, StateArrays
+from gait.joint_latency import JointLatency, Passes, joint_latency
 from gait.log.log import Log
 from gait.log.trajectory import Trajectory
 from gait.methods import DEFAULT
 from gait.nets.model import Model
 from gait.robot import Robot
 from gait.sample_rows import rows_of
+from gait.smoothed_feet import with_smoothed_feet
 
 PART = 2000
 """Samples that are smoothed at a time."""
+SEARCHED = 60.0
+"""Seconds of a log, at most, in which the latency of the joints is looked for."""
 
 
 class Smoothed(NamedTuple):
@@ -34,6 +41,8 @@ class Smoothed(NamedTuple):
     smoothed: Trajectory
     states: StateArrays
     """Smoothed states with what the method computed on the way, which is the filter's."""
+    latency: JointLatency | None = None
+    """Of the joints, as the log has it; None where it was not looked for or does not show."""
 
 
 def smooth(
@@ -42,7 +51,7 @@ def smooth(
     robot: str | Path | Robot | None = None,
     start: str = "auto",
 ) -> Trajectory:
-    """The smoothed trajectory of a log, for labels and maps.
+    """The smoothed trajectory of a log, for labels and maps, with the feet on the ground (docs/feet.md).
 
     Args:
         log: the samples.
@@ -50,11 +59,34 @@ def smooth(
         robot: as in `Estimator.load`; that of the log by default.
         start: as in `Estimator.run`.
     """
-    return smooth_with(Estimator.load(robot or log.robot, method), log, start).smoothed
+    return smooth_with(Estimator.load(robot or log.robot, method, feet=True), log, start).smoothed
 
 
 def smooth_with(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed:
-    """Filter and smooth a log with an estimator of any method on the core."""
+    """Filter and smooth a log with an estimator of any method on the core.
+
+    Of a method that reads legs by a network, and unless the estimator was loaded with options of its own, the smoothed
+    trajectory is that of the latency that the log shows; the filtered one stays as `Estimator.run` has it.
+    """
+    first = smooth_once(estimator, log, start)
+    if not estimator.searches_latency:
+        return first
+    usual, part = options_of(estimator.robot), log.slice(t1=float(log.t[0]) + SEARCHED)
+
+    def passes(delay: float) -> Passes:
+        same = delay == usual.joint_delay and len(part) == len(log)
+        done = first if same else smooth_once(estimator.with_latency(delay), part, start)
+        return Passes(done.filtered, done.smoothed)
+
+    latency = joint_latency(passes, usual.joint_delay, usual.joint_delay_std)
+    if latency is None or not latency.significant:
+        return first._replace(latency=latency)
+    again = smooth_once(estimator.with_latency(latency.value), log, start)
+    return Smoothed(first.filtered, again.smoothed, again.states, latency)
+
+
+def smooth_once(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed:
+    """Filter and smooth a log as the estimator is."""
     own, layout = estimator.begin_log(log, start)
     if own is None:
         raise GaitError(f"method {estimator.method} is written in Python, and only methods of the core can be smoothed")
@@ -63,20 +95,21 @@ def smooth_with(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed
     log = log.reorder(estimator.robot)
     rows = rows_of(log, estimator.robot)
     parts = [slice(i, min(i + PART, len(rows))) for i in range(0, len(rows), PART)]
-    copies, filtered = [], []
+    copies, found = [], []
     for part in parts:
         copies.append(context.snapshot)
-        filtered.append(context.run(rows[part]))
-    forward = np.concatenate(filtered)
-    after, smoothed = forward.copy(), _Backward(context, log.t)
+        found.append(context.run(rows[part]))
+    forward = np.concatenate(found)
+    after, backward = forward.copy(), _Backward(context, log.t)
     for copy, part in zip(reversed(copies), reversed(parts), strict=True):
         context.snapshot = copy
-        after[part] = smoothed.part(rows[part])
-    arrays = StateArrays(after, layout)
-    source = f"{estimator.method}, smoothed"
-    return Smoothed(
-        StateArrays(forward, layout).trajectory(log.t, estimator.method), arrays.trajectory(log.t, source), arrays
-    )
+        after[part] = backward.part(rows[part])
+    arrays, source = StateArrays(after, layout), f"{estimator.method}, smoothed"
+    filtered = StateArrays(forward, layout).trajectory(log.t, estimator.method)
+    smoothed = arrays.trajectory(log.t, source)
+    if layout.shape.feet:
+        smoothed = with_smoothed_feet(smoothed, filtered, log, estimator.robot, estimator.joint_delay)
+    return Smoothed(filtered, smoothed, arrays)
 
 
 class _Backward:

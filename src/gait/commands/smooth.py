@@ -64,13 +64,15 @@ def run(options: SmoothOptions) -> Outcome:
         progress("reading the log", 0.0)
         reading, findings = read_checked(options.log, options)
         log = reading.log
-        estimator = Estimator.load(options.robot or log.robot, options.method)
+        estimator = Estimator.load(options.robot or log.robot, options.method, feet=True)
         progress("smoothing", 0.2)
         begin = time.perf_counter()
         done = smooth_with(estimator, log, options.start)
         spent = time.perf_counter() - begin
         found = _rows(done, log)
         rows = [Row(f"{who}_{row.name}", row.value, row.unit) for who, some in found.items() for row in some]
+        if done.latency is not None:
+            rows += [Row("joint_delay", done.latency.value, "s"), Row("joint_delay_std", done.latency.std, "s")]
         rows += [Row("time", spent, "s"), *wrong_rows(findings)]
         progress("writing", 0.6)
         with whole_folder(options.out, "smooth") as folder:
@@ -98,8 +100,18 @@ def run(options: SmoothOptions) -> Outcome:
         following = ["gait", "smooth", str(options.log), *fix]
     elif log.has_truth:
         following = ["gait", "eval", str(options.log), following[-1], *given_words(options)]
-    notes = (*warnings_of(findings, options), *reading.notes)
+    notes = (*_latency_notes(done), *warnings_of(findings, options), *reading.notes)
     return Outcome(rows, tables=[table], notes=notes, wrote=folder.final, next=shlex.join(following))
+
+
+def _latency_notes(done: Smoothed) -> list[str]:
+    """What the log says of the latency of the joints."""
+    found = done.latency
+    if found is None:
+        return []
+    value, std, assumed = (1e3 * seconds for seconds in (found.value, found.std, found.assumed))
+    used = "smoothed with it" if found.significant else "no significant difference, smoothed with the latter"
+    return [f"Joint latency {value:.1f} ± {std:.1f} ms against the IMU, {assumed:.1f} assumed: {used}."]
 
 
 def _rows(done: Smoothed, log: Log) -> dict[str, list[Row]]:
