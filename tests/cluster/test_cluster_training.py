@@ -1,6 +1,7 @@
 """Training on a Ray cluster, and on data sets larger than memory."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,6 +178,22 @@ def test_a_node_is_killed_in_the_middle_of_a_training(
     assert load_model(tmp_path / "local/model.safetensors").architecture == model.architecture
 
 
+@pytest.mark.slow
+def test_data_at_fault_is_said_without_a_repetition(cluster: Any, tmp_path: Path, collection: Path) -> None:
+    """A worker that is lost starts again, up to 20 times; a data set that cannot be read does not become better."""
+    cluster.processors()
+    bad = tmp_path / "bad"
+    shutil.copytree(collection, bad)
+    for path in bad.glob("*.npz"):
+        path.write_bytes(b"PK nothing")
+    out = tmp_path / "run"
+    out.mkdir()
+    with pytest.raises(GaitError, match=r"episode_0000\d\.npz is damaged or cut short"):
+        train_on_cluster(tiny(bad), str(out), cluster.address)
+    # A worker leaves a log of each start.
+    assert not (out / loop.CHECKPOINT).exists()
+
+
 def has_worker(node: Any) -> bool:
     """Whether a worker of the training runs on a node: Ray names the processes that it starts."""
     psutil = needs.package("psutil")
@@ -197,7 +214,7 @@ def test_the_command_trains_stops_and_goes_on(tmp_path: Path, collection: Path) 
         time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 130 and f"gait train --resume {out} --ray --workers 2` goes on" in said, said
+    assert process.returncode == 130 and f"gait train --resume {out} --ray local --workers 2` goes on" in said, said
     assert 0 < len(history(out, tmp_path)) < 4000
     config = tiny(collection, iterations=4000)
     trainer = loop.Trainer(config, loop.open_source(config))

@@ -77,6 +77,25 @@ def test_a_sweep_resumes_and_makes_one_table(
 
 
 @pytest.mark.slow
+def test_a_training_at_fault_keeps_the_others(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.processors()
+    monkeypatch.chdir(tmp_path)
+    write_collection(tmp_path / "data")
+    (tmp_path / "sweep.yaml").write_text(f"values:\n{VALUES}\ndata: {{a: data, b: none}}\n")
+    assert main(["sweep", "sweep.yaml", "--out", "out"]) == 1
+    said = capsys.readouterr().err
+    assert "1 of 2 trainings failed; gait-b-0: " in said and "none/index.jsonl" in said, said
+    assert (tmp_path / "out/gait-a-0" / MODEL).exists() and not (tmp_path / "out/gait-b-0/stopped.json").exists()
+    # The same command repeats that one alone.
+    write_collection(tmp_path / "none")
+    kept = (tmp_path / "out/gait-a-0" / MODEL).stat().st_mtime_ns
+    assert main(["sweep", "sweep.yaml", "--out", "out"]) == 0
+    assert (tmp_path / "out/gait-a-0" / MODEL).stat().st_mtime_ns == kept
+
+
+@pytest.mark.slow
 def test_a_sweep_stops_early(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -27,6 +27,9 @@ LOCAL = "local"
 """Address of a cluster that is started for a command."""
 AUTO = "auto"
 """Address of one that must be there already: that of RAY_ADDRESS or of `ray start`."""
+STARTS = 3
+"""How often a cluster is started that does not come up: Ray gives its processes 30 s each time, too little for a
+machine with much else to do."""
 KNOCK_SECONDS = 20.0
 """How long an address may take to answer."""
 OBJECT_STORE = 256 << 20
@@ -152,11 +155,27 @@ def _connect(ray: Any, address: str, processors: int) -> None:
             " address"
         ) from None
     ours = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": OBJECT_STORE}
-    try:
-        with hold_ctrl_c():
-            ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **ours, **quiet)
-    except Exception as error:  # a plain Exception where the machine is too busy
-        raise GaitError(f"Ray does not start on this machine ({_why(error)}): try again, or leave out --ray") from None
+    with hold_ctrl_c():
+        _start(ray, {"address": LOCAL, "_node_ip_address": "127.0.0.1", **ours, **quiet})
+
+
+def _start(ray: Any, settings: dict[str, Any]) -> None:
+    """Start a cluster; what an attempt that failed has left behind ends before the next one."""
+    import psutil
+
+    for attempt in range(STARTS):
+        before = set(psutil.Process().children(recursive=True))
+        try:
+            ray.init(**settings)
+            return
+        except Exception as error:  # a plain Exception where the machine is too busy
+            for process in set(psutil.Process().children(recursive=True)) - before:
+                with suppress(psutil.Error):
+                    process.kill()
+            ray.shutdown()
+            if attempt == STARTS - 1:
+                what = f"Ray does not start on this machine ({_why(error)})"
+                raise GaitError(f"{what}: try again, or leave out --ray") from None
 
 
 def _why(error: BaseException) -> str:
