@@ -137,9 +137,7 @@ def test_a_cluster_that_does_not_come_up_is_started_again(failures: int) -> None
         if failures < tasks.STARTS:
             tasks._start(ray, {})
         else:
-            with pytest.raises(
-                GaitError, match=r"does not start on this machine \(The current node timed out .*\)"
-            ):
+            with pytest.raises(GaitError, match=r"does not start on this machine \(The current node timed out .*\)"):
                 tasks._start(ray, {})
         assert len(ray.started) == tasks.STARTS
         assert all(one.wait(timeout=30) < 0 for one in ray.started[:failures]), "nothing is left of an attempt"

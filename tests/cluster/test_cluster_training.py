@@ -16,6 +16,7 @@ import pytest
 from training_samples import TINY, write_collection
 
 from gait import GaitError
+from gait.cluster.tasks import RETRIES
 from gait.cluster.training import train_on_cluster
 from gait.io.storage import Storage
 from gait.nets import load_model
@@ -190,7 +191,8 @@ def test_data_at_fault_is_said_without_a_repetition(cluster: Any, tmp_path: Path
     out.mkdir()
     with pytest.raises(GaitError, match=r"episode_0000\d\.npz is damaged or cut short"):
         train_on_cluster(tiny(bad), str(out), cluster.address)
-    # A worker leaves a log of each start.
+    logs = Path(cluster.head_node.get_logs_dir_path())
+    assert 0 < len(list(logs.glob("python-core-worker-*.log"))) < RETRIES, "each start of a worker leaves one"
     assert not (out / loop.CHECKPOINT).exists()
 
 
