@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import needs
@@ -16,6 +17,7 @@ import pytest
 from training_samples import TINY, write_collection
 
 from gait import GaitError
+from gait.cluster import training
 from gait.cluster.tasks import RETRIES
 from gait.cluster.training import train_on_cluster
 from gait.io.storage import Storage
@@ -89,6 +91,24 @@ def test_what_cannot_be_shared_is_said(collection: Path, tmp_path: Path) -> None
         train_on_cluster(tiny(collection), str(tmp_path), workers=3)
     with pytest.raises(GaitError, match="--ray trains on a data set"):
         train_on_cluster(tiny(collection, fresh=True), str(tmp_path), workers=2)
+
+
+def test_a_worker_tells_the_command_what_is_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs.package("ray"), "get", lambda told: told)
+    kept = training.Board()
+    board = SimpleNamespace(fail=SimpleNamespace(remote=kept.fail))
+    config = tiny(tmp_path / "none")
+    job = training.TrainJob(config, training.Parcel(), "", str(tmp_path), 1.0, str(tmp_path), gpu=False)
+    monkeypatch.setattr(training, "_train", lambda words: loop.open_source(words["job"].config))
+    with pytest.raises(GaitError, match="none") as error:
+        training.train_worker({"job": job, "board": board})
+    assert kept.get() == (None, str(error.value))
+    # Anything else is for Ray Train, which starts the workers again.
+    monkeypatch.setattr(training, "_train", lambda _: 1 / 0)
+    kept.failure = ""
+    with pytest.raises(ZeroDivisionError):
+        training.train_worker({"job": job, "board": board})
+    assert kept.get() == (None, "")
 
 
 CAPPED = """

@@ -52,6 +52,17 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, extra: str, said: str
         read_sweep(tmp_path / "twice.yaml")
 
 
+def test_a_trial_tells_what_is_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends as a trial that has failed for good, and not by an error, which Ray Tune would repeat."""
+    needs.package("ray.tune")
+    from gait.cluster import trials
+
+    monkeypatch.chdir(tmp_path)
+    trial = read_sweep(write_sweep(tmp_path)).trials[0]
+    ended = trials.run_trial({"trial": trial, "out": str(tmp_path / "out"), "seconds": 1.0})
+    assert ended[trials.METRIC] == float("inf") and "data" in ended[trials.FAILURE]
+
+
 @pytest.mark.slow
 def test_a_sweep_resumes_and_makes_one_table(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
