@@ -161,7 +161,7 @@ def _connect(ray: Any, address: str, processors: int) -> None:
 
 def _start(ray: Any, settings: dict[str, Any]) -> None:
     """Start a cluster; what an attempt that failed has left behind ends before the next one."""
-    import psutil
+    import psutil  # comes with Ray
 
     for attempt in range(STARTS):
         before = set(psutil.Process().children(recursive=True))
