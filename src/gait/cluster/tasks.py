@@ -155,27 +155,34 @@ def _connect(ray: Any, address: str, processors: int) -> None:
             " address"
         ) from None
     ours = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": OBJECT_STORE}
-    with hold_ctrl_c():
-        _start(ray, {"address": LOCAL, "_node_ip_address": "127.0.0.1", **ours, **quiet})
+    _start(ray, {"address": LOCAL, "_node_ip_address": "127.0.0.1", **ours, **quiet})
 
 
 def _start(ray: Any, settings: dict[str, Any]) -> None:
-    """Start a cluster; what an attempt that failed has left behind ends before the next one."""
+    """Start a cluster, with a few attempts."""
+    why = ""
+    for _ in range(STARTS):
+        with hold_ctrl_c():
+            why = _attempt(ray, settings)
+        if not why:
+            return
+    raise GaitError(f"Ray does not start on this machine ({why}): try again, or leave out --ray")
+
+
+def _attempt(ray: Any, settings: dict[str, Any]) -> str:
+    """Start a cluster, or end what was started of it and tell why."""
     import psutil  # comes with Ray
 
-    for attempt in range(STARTS):
-        before = set(psutil.Process().children(recursive=True))
-        try:
-            ray.init(**settings)
-            return
-        except Exception as error:  # a plain Exception where the machine is too busy
-            for process in set(psutil.Process().children(recursive=True)) - before:
-                with suppress(psutil.Error):
-                    process.kill()
-            ray.shutdown()
-            if attempt == STARTS - 1:
-                what = f"Ray does not start on this machine ({_why(error)})"
-                raise GaitError(f"{what}: try again, or leave out --ray") from None
+    before = set(psutil.Process().children(recursive=True))
+    try:
+        ray.init(**settings)
+    except Exception as error:  # a plain Exception where the machine is too busy
+        for process in set(psutil.Process().children(recursive=True)) - before:
+            with suppress(psutil.Error):
+                process.kill()
+        ray.shutdown()
+        return _why(error) or type(error).__name__
+    return ""
 
 
 def _why(error: BaseException) -> str:
