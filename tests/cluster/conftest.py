@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,18 @@ import needs
 import pytest
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-# On a loaded machine tasks with Ray's nice 15 would hardly run.
+# On a loaded machine tasks with Ray's nice 15 would hardly run, and agents take longer than Ray waits for them.
 os.environ.setdefault("RAY_worker_niceness", "0")
+os.environ.setdefault("RAY_agent_register_timeout_ms", "300000")
+PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+"""Of a node's agents: where they are not given, a node waits 15 s for the agents to tell, or ends."""
+
+
+def ports() -> dict[str, int]:
+    """Free ports for the agents of a node."""
+    with ExitStack() as stack:
+        free = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in PORTS]
+        return {name: one.getsockname()[1] for name, one in zip(PORTS, free, strict=True)}
 
 
 @pytest.fixture
@@ -25,9 +36,9 @@ def cluster() -> Iterator[Any]:
     utils = needs.package("ray.cluster_utils")
     # Nodes of this cluster, whatever ran before in this process.
     ray.shutdown()
-    head = {"num_cpus": 0, "object_store_memory": 100 << 20, "include_dashboard": False}
+    head = {"num_cpus": 0, "object_store_memory": 100 << 20, "include_dashboard": False, **ports()}
     made = utils.Cluster(initialize_head=True, head_node_args=head)
-    made.processors = lambda: made.add_node(num_cpus=1, object_store_memory=100 << 20)
+    made.processors = lambda: made.add_node(num_cpus=1, object_store_memory=100 << 20, **ports())
     os.environ["RAY_ADDRESS"] = made.address
     yield made
     os.environ.pop("RAY_ADDRESS", None)

@@ -1,6 +1,7 @@
 """Evaluations on a Ray cluster: the local table, whatever logs are bad and nodes lost."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ import pytest
 from robot.published_models import urdf
 
 from gait import GaitError, Log, Robot, open_log
-from gait.bench.walks import log_names, walk_rows, walk_study
+from gait.bench.walks import figure_rows, log_names, walk_rows, walk_study
 from gait.cli import main
 from gait.cluster.evaluation import EvalPlan, Manifest, evaluate_log, evaluate_on_cluster, packed, unpacked
 from gait.cluster.luggage import Parcel
 from gait.io.checked import read_checked
+from gait.io.storage import Storage
 from gait.read_options import ReadOptions
 from gait.robot import robot as robot_module
 from gait.robot.chain_yaml import robot_tree
@@ -131,8 +133,6 @@ def test_a_node_is_killed_in_the_middle_of_an_evaluation(cluster: Any, tmp_path:
     result = evaluate_on_cluster(logs, PLAN, tmp_path / "m.jsonl", cluster.address, progress=kill_one)
     assert len(nodes) == 1 and list(result.found) == [path.stem for path in paths] and list(result.failed) == ["bad"]
     study = walk_study({path.stem: Log.load(path) for path in paths}, PLAN.methods)
-    from gait.bench.walks import figure_rows
-
     assert without_time(figure_rows(result.found)) == without_time(walk_rows(study))
     lines = [json.loads(line)["log"] for line in (tmp_path / "m.jsonl").read_text().splitlines()[1:]]
     assert sorted(lines) == sorted(str(path) for path in logs.values()), "none missing, none twice"
@@ -158,3 +158,19 @@ def test_the_command_resumes_and_prints_the_local_table(
     printed = capsys.readouterr().out
     assert "Methods on 3 logs, mean (standard deviation)" in printed and "report.html" in printed
     assert np.isfinite(local["iekf.velocity_rmse"])
+
+
+@pytest.mark.slow
+def test_logs_in_a_bucket_have_the_figures_of_files(cluster: Any, s3: Callable[[str], str], tmp_path: Path) -> None:
+    """They are known again by what the store says of them, and a log that is not there is a line of the manifest."""
+    cluster.processors()
+    paths, place = pieces(tmp_path, 2), s3("logs")
+    for path in paths:
+        Storage(place).write(path.name, path.read_bytes())
+    logs = {name: f"{place}/{name}" for name in (*(path.name for path in paths), "none.npz")}
+    result = evaluate_on_cluster(logs, PLAN, tmp_path / "m.jsonl", cluster.address)
+    study = walk_study({path.name: Log.load(path) for path in paths}, PLAN.methods)
+    assert without_time(figure_rows(result.found)) == without_time(walk_rows(study))
+    assert list(result.failed) == ["none.npz"] and "there is no file" in result.failed["none.npz"]
+    Storage(place).write(paths[0].name, paths[1].read_bytes())
+    assert evaluate_on_cluster(logs, PLAN, tmp_path / "m.jsonl", cluster.address).resumed == 1

@@ -1,12 +1,14 @@
 """Training on a Ray cluster, and on data sets larger than memory."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import needs
@@ -15,6 +17,8 @@ import pytest
 from training_samples import TINY, write_collection
 
 from gait import GaitError
+from gait.cluster import training
+from gait.cluster.tasks import RETRIES
 from gait.cluster.training import train_on_cluster
 from gait.io.storage import Storage
 from gait.nets import load_model
@@ -87,6 +91,24 @@ def test_what_cannot_be_shared_is_said(collection: Path, tmp_path: Path) -> None
         train_on_cluster(tiny(collection), str(tmp_path), workers=3)
     with pytest.raises(GaitError, match="--ray trains on a data set"):
         train_on_cluster(tiny(collection, fresh=True), str(tmp_path), workers=2)
+
+
+def test_a_worker_tells_the_command_what_is_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs.package("ray"), "get", lambda told: told)
+    kept = training.Board()
+    board = SimpleNamespace(fail=SimpleNamespace(remote=kept.fail))
+    config = tiny(tmp_path / "none")
+    job = training.TrainJob(config, training.Parcel(), "", str(tmp_path), 1.0, str(tmp_path), gpu=False)
+    monkeypatch.setattr(training, "_train", lambda words: loop.open_source(words["job"].config))
+    with pytest.raises(GaitError, match="none") as error:
+        training.train_worker({"job": job, "board": board})
+    assert kept.get() == (None, str(error.value))
+    # Anything else is for Ray Train, which starts the workers again.
+    monkeypatch.setattr(training, "_train", lambda _: 1 / 0)
+    kept.failure = ""
+    with pytest.raises(ZeroDivisionError):
+        training.train_worker({"job": job, "board": board})
+    assert kept.get() == (None, "")
 
 
 CAPPED = """
@@ -177,6 +199,23 @@ def test_a_node_is_killed_in_the_middle_of_a_training(
     assert load_model(tmp_path / "local/model.safetensors").architecture == model.architecture
 
 
+@pytest.mark.slow
+def test_data_at_fault_is_said_without_a_repetition(cluster: Any, tmp_path: Path, collection: Path) -> None:
+    """A worker that is lost starts again, up to 20 times; a data set that cannot be read does not become better."""
+    cluster.processors()
+    bad = tmp_path / "bad"
+    shutil.copytree(collection, bad)
+    for path in bad.glob("*.npz"):
+        path.write_bytes(b"PK nothing")
+    out = tmp_path / "run"
+    out.mkdir()
+    with pytest.raises(GaitError, match=r"episode_0000\d\.npz is damaged or cut short"):
+        train_on_cluster(tiny(bad), str(out), cluster.address)
+    logs = Path(cluster.head_node.get_logs_dir_path())
+    assert 0 < len(list(logs.glob("python-core-worker-*.log"))) < RETRIES, "each start of a worker leaves one"
+    assert not (out / loop.CHECKPOINT).exists()
+
+
 def has_worker(node: Any) -> bool:
     """Whether a worker of the training runs on a node: Ray names the processes that it starts."""
     psutil = needs.package("psutil")
@@ -197,7 +236,7 @@ def test_the_command_trains_stops_and_goes_on(tmp_path: Path, collection: Path) 
         time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 130 and f"gait train --resume {out} --ray --workers 2` goes on" in said, said
+    assert process.returncode == 130 and f"gait train --resume {out} --ray local --workers 2` goes on" in said, said
     assert 0 < len(history(out, tmp_path)) < 4000
     config = tiny(collection, iterations=4000)
     trainer = loop.Trainer(config, loop.open_source(config))

@@ -52,6 +52,17 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, extra: str, said: str
         read_sweep(tmp_path / "twice.yaml")
 
 
+def test_a_trial_tells_what_is_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends as a trial that has failed for good, and not by an error, which Ray Tune would repeat."""
+    needs.package("ray.tune")
+    from gait.cluster import trials
+
+    monkeypatch.chdir(tmp_path)
+    trial = read_sweep(write_sweep(tmp_path)).trials[0]
+    ended = trials.run_trial({"trial": trial, "out": str(tmp_path / "out"), "seconds": 1.0})
+    assert ended[trials.METRIC] == float("inf") and "data" in ended[trials.FAILURE]
+
+
 @pytest.mark.slow
 def test_a_sweep_resumes_and_makes_one_table(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -74,6 +85,25 @@ def test_a_sweep_resumes_and_makes_one_table(
     again = {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert again == rows and (tmp_path / "out/nmn-made-up-1" / MODEL).stat().st_mtime_ns == kept
     assert "gait, seed 1" in (tmp_path / "out/report.html").read_text()
+
+
+@pytest.mark.slow
+def test_a_training_at_fault_keeps_the_others(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.processors()
+    monkeypatch.chdir(tmp_path)
+    write_collection(tmp_path / "data")
+    (tmp_path / "sweep.yaml").write_text(f"values:\n{VALUES}\ndata: {{a: data, b: none}}\n")
+    assert main(["sweep", "sweep.yaml", "--out", "out"]) == 1
+    said = capsys.readouterr().err
+    assert "1 of 2 trainings failed; gait-b-0: " in said and "none/index.jsonl" in said, said
+    assert (tmp_path / "out/gait-a-0" / MODEL).exists() and not (tmp_path / "out/gait-b-0/stopped.json").exists()
+    # The same command repeats that one alone.
+    write_collection(tmp_path / "none")
+    kept = (tmp_path / "out/gait-a-0" / MODEL).stat().st_mtime_ns
+    assert main(["sweep", "sweep.yaml", "--out", "out"]) == 0
+    assert (tmp_path / "out/gait-a-0" / MODEL).stat().st_mtime_ns == kept
 
 
 @pytest.mark.slow

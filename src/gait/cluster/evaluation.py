@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,9 @@ MOST_LISTED = 200
 """Logs that have lines of their own in the report; the manifest has all."""
 MOST_SAID = 5
 """Logs whose notes or failure are printed."""
+
+ASKED = 32
+"""Logs that are looked at together, before any is evaluated."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,8 @@ def evaluate_on_cluster(
     book, nodes = Manifest(manifest, plan.as_dict(parcel)), Counter[str]()
     paths = {name: location(path) for name, path in logs.items()}
     paths = {name: path if is_remote(path) else str(Path(path).absolute()) for name, path in paths.items()}
-    prints = {name: fingerprint(path) for name, path in paths.items()}
+    with ThreadPoolExecutor(ASKED) as pool:  # a store takes its time for each answer
+        prints = dict(zip(paths, pool.map(fingerprint, paths.values()), strict=True))
     done = {
         name for name, path in paths.items()
         if "error" not in (line := book.lines.get(path, {"error": ""})) and line["file"] == prints[name]

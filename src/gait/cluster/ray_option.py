@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from typing import Annotated, Optional
 
 from tyro.constructors import PrimitiveConstructorSpec
 
+from gait.errors import GaitError
 from gait.rows import Row
 
 _SPEC = PrimitiveConstructorSpec(
@@ -26,9 +28,17 @@ CONNECTING = "waiting for the cluster"
 """Beside a progress bar until the first result is there."""
 
 
-def processors(workers: int) -> int:
+def processors(workers: int | None = None) -> int:
     """Of a cluster that is started here: as many as --workers says, or else all there are."""
-    return workers if workers > 1 else os.cpu_count() or 1
+    if workers is not None and workers < 1:
+        raise GaitError(f"workers must be 1 or more, got {workers}")
+    return workers or os.cpu_count() or 1
+
+
+def ray_words(address: str | None, workers: int | None) -> list[str]:
+    """The options that name the same cluster, for a command to paste."""
+    named = [] if address is None else ["--ray", *([shlex.quote(address)] if address else [])]
+    return named + ([] if workers is None else ["--workers", str(workers)])
 
 
 def node_rows(nodes: Mapping[str, float], what: str, unit: str) -> list[Row]:

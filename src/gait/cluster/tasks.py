@@ -27,6 +27,9 @@ LOCAL = "local"
 """Address of a cluster that is started for a command."""
 AUTO = "auto"
 """Address of one that must be there already: that of RAY_ADDRESS or of `ray start`."""
+STARTS = 3
+"""How often a cluster is started that does not come up: Ray gives its processes 30 s each time, too little for a
+machine with much else to do."""
 KNOCK_SECONDS = 20.0
 """How long an address may take to answer."""
 OBJECT_STORE = 256 << 20
@@ -152,11 +155,34 @@ def _connect(ray: Any, address: str, processors: int) -> None:
             " address"
         ) from None
     ours = {"num_cpus": processors, "include_dashboard": False, "object_store_memory": OBJECT_STORE}
-    try:
+    _start(ray, {"address": LOCAL, "_node_ip_address": "127.0.0.1", **ours, **quiet})
+
+
+def _start(ray: Any, settings: dict[str, Any]) -> None:
+    """Start a cluster, with a few attempts."""
+    why = ""
+    for _ in range(STARTS):
         with hold_ctrl_c():
-            ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **ours, **quiet)
+            why = _attempt(ray, settings)
+        if not why:
+            return
+    raise GaitError(f"Ray does not start on this machine ({why}): try again, or leave out --ray")
+
+
+def _attempt(ray: Any, settings: dict[str, Any]) -> str:
+    """Start a cluster, or end what was started of it and tell why."""
+    import psutil  # comes with Ray
+
+    before = set(psutil.Process().children(recursive=True))
+    try:
+        ray.init(**settings)
     except Exception as error:  # a plain Exception where the machine is too busy
-        raise GaitError(f"Ray does not start on this machine ({_why(error)}): try again, or leave out --ray") from None
+        for process in set(psutil.Process().children(recursive=True)) - before:
+            with suppress(psutil.Error):
+                process.kill()
+        ray.shutdown()
+        return _why(error) or type(error).__name__
+    return ""
 
 
 def _why(error: BaseException) -> str:

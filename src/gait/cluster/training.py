@@ -50,22 +50,41 @@ class TrainJob:
 
 
 class Board:
-    """An actor that remembers the latest progress, for the command to look at."""
+    """An actor that remembers what workers tell, for the command to look at."""
 
     def __init__(self) -> None:
         self.latest: dict[str, Any] | None = None
+        self.failure = ""
 
     def put(self, progress: dict[str, Any]) -> None:
-        """Remember this."""
+        """Remember the progress."""
         self.latest = progress
 
-    def get(self) -> dict[str, Any] | None:
-        """What was remembered last."""
-        return self.latest
+    def fail(self, why: str) -> None:
+        """Remember that the input is at fault."""
+        self.failure = self.failure or why
+
+    def get(self) -> tuple[dict[str, Any] | None, str]:
+        """The latest progress, and the failure."""
+        return self.latest, self.failure
 
 
 def train_worker(words: dict[str, Any]) -> None:
-    """What each worker does: the same iterations, each its part of them; the first one writes files."""
+    """What each worker does; where the input is at fault the command hears of it at once.
+
+    Ray Train would start the workers again and again before it tells.
+    """
+    import ray
+
+    try:
+        _train(words)
+    except GaitError as error:
+        ray.get(words["board"].fail.remote(str(error)))
+        raise
+
+
+def _train(words: dict[str, Any]) -> None:
+    """The same iterations on each worker, each its part of them; the first one writes files."""
     import ray.train
     from ray.train.torch import get_device
     from torch import distributed
@@ -205,10 +224,12 @@ def _fit(ray: Any, job: TrainJob, workers: int, here: Path, on_progress: OnProgr
     )
 
     def look() -> None:
-        latest = None
+        latest, failure = None, ""
         # Progress is for the eye: a cluster that is busy must not stop anything.
         with suppress(ray.exceptions.RayError):
-            latest = ray.get(board.get.remote(), timeout=5.0)
+            latest, failure = ray.get(board.get.remote(), timeout=5.0)
+        if failure:
+            raise GaitError(failure)
         if latest is not None and on_progress is not None:
             on_progress(TrainingProgress(**latest))
 

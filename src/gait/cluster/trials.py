@@ -7,6 +7,7 @@ sweep: finished trials are kept, others continue from their checkpoints, and so 
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +19,7 @@ import numpy as np
 
 from gait.cluster.sweep_plan import StopEarly, Sweep, Trial, at_home
 from gait.cluster.tasks import RETRIES, beside, connected
-from gait.errors import GaitError, located
+from gait.errors import GaitError
 from gait.io.atomic import atomic_path
 from gait.metrics import mean_std
 from gait.nets.model import Model, load_model, read_arrays
@@ -30,6 +31,8 @@ from gait.train.loop import CHECKPOINT, CONFIG, MODEL, TrainingProgress, train
 
 STOPPED = "stopped.json"
 """In the folder of a trial that was stopped early: where it was."""
+FAILURE = "failure"
+"""In the last report of a trial whose input is at fault: what is wrong."""
 FIGURES = {
     "velocity_rmse": ("velocity", "m/s"),
     "within_1_sigma": ("within 1 std", "-"),
@@ -44,8 +47,8 @@ NOTE = (
 )
 
 
-def run_trial(words: dict[str, Any]) -> None:
-    """Train in a trial of Ray Tune; report every validation, by which trials are compared."""
+def run_trial(words: dict[str, Any]) -> dict[str, Any] | None:
+    """Train in a trial of Ray Tune; report every validation, by which trials are compared. Tells what is at fault."""
     from ray import tune
 
     trial, out = words["trial"], Path(words["out"]) / words["trial"].name
@@ -59,8 +62,12 @@ def run_trial(words: dict[str, Any]) -> None:
             told = now.iteration // trial.config.validate_every
             tune.report({METRIC: now.rmse, "iteration": now.iteration})
 
-    with located(trial.name):
+    try:
         train(trial.config, out, (out / CHECKPOINT).exists(), 1, words["seconds"], tell)
+    except GaitError as error:
+        # Input at fault stays so: Ray Tune is to repeat what was lost, not this.
+        return {METRIC: math.inf, "iteration": 0, FAILURE: str(error)}
+    return None
 
 
 def run_sweep(
@@ -133,14 +140,20 @@ def _tune(trials: Sequence[Trial], stop: StopEarly | None, out: Path, seconds: f
             storage_path=here, failure_config=tune.FailureConfig(max_failures=RETRIES), verbose=0
         ),
     ).fit()
+    failed: dict[str, str] = {}
     for i, trial in enumerate(trials):
         folder, result = out / trial.name, results[i]
         if result.error is not None:
-            text = " ".join(str(result.error).split())
-            raise GaitError(f"{trial.name} failed: {text[-400:]}; the same command goes on with the others")
-        if not (folder / MODEL).exists():
+            failed[trial.name] = " ".join(str(result.error).split())[-400:]
+        elif FAILURE in result.metrics:
+            failed[trial.name] = result.metrics[FAILURE]
+        elif not (folder / MODEL).exists():
             with atomic_path(folder / STOPPED) as temporary:
                 temporary.write_text(json.dumps({"iteration": result.metrics["iteration"]}) + "\n")
+    if failed:
+        name, why = next(iter(failed.items()))
+        count = f"{len(failed)} of {len(trials)} trainings failed"
+        raise GaitError(f"{count}; {name}: {why}; the others are done, and the same command repeats these alone")
 
 
 def trial_figures(folder: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:

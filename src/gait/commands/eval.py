@@ -160,7 +160,7 @@ def _methods_on_cluster(options: EvalOptions, address: str) -> Outcome:
     plan = cluster.EvalPlan(methods, options.start, options.max_gap, plain_options(options))
     try:
         with count_bar(options.interactive, "logs") as update:
-            result = cluster.evaluate_on_cluster(logs, plan, manifest, address, processors(1), update)
+            result = cluster.evaluate_on_cluster(logs, plan, manifest, address, processors(), update)
     except KeyboardInterrupt:
         print(
             f"gait: stopped: the same command with --out {quote(options.out or path.parent)} goes on", file=sys.stderr

@@ -28,8 +28,9 @@ class SimOptions(Common, CollectConfig):
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
     out: Optional[Path] = None  # noqa: UP045
     """Folder of the collection; runs/sim/GAIT-TERRAIN-SENSORS-SEED by default."""
-    workers: int = 1
-    """Processes that share the work; with --ray, those of a cluster that is started here, by default one a core."""
+    workers: Optional[int] = None  # noqa: UP045
+    """Processes that share the work, 1 by default; with --ray, those of a cluster that is started here, by default one
+    a core."""
     ray: RayAddress = None
     """Simulate on a Ray cluster: the one at this address, or the one of this machine, which is started if there is
     none. --out may then be object storage, such as s3://bucket/folder; see docs/cluster.md."""
@@ -99,7 +100,7 @@ def _collect(config: CollectConfig, out: Path, options: SimOptions) -> list[Row]
     try:
         with count_bar(options.interactive, "episodes", lines=not options.json) as update:
             if options.ray is None:
-                end = collect(config, out, options.workers, remember)
+                end = collect(config, out, 1 if options.workers is None else options.workers, remember)
             else:
                 from gait.cluster.collection import collect_on_cluster
 

@@ -9,7 +9,7 @@ from typing import Optional
 
 from tyro.conf import Positional
 
-from gait.cluster.ray_option import CONNECTING, RayAddress, processors
+from gait.cluster.ray_option import CONNECTING, RayAddress, processors, ray_words
 from gait.commands import Common, Outcome, count_bar, out_folder, quote
 from gait.errors import need_extra
 
@@ -28,7 +28,7 @@ class SweepOptions(Common):
     """Folder of the sweep, with one for each training; runs/sweep/STAMP by default."""
     ray: RayAddress = ""
     """Address of the cluster; without it the one of this machine, which is started if there is none."""
-    workers: int = 1
+    workers: Optional[int] = None  # noqa: UP045
     """Trainings at a time, on a cluster that is started here; by default one a core."""
     checkpoint_seconds: float = 120.0
     """Time between two checkpoints of a training."""
@@ -52,7 +52,8 @@ def run(options: SweepOptions) -> Outcome:
             update(0, len(sweep.trials), CONNECTING)
             run_sweep(sweep, out, options.ray or "", count, options.checkpoint_seconds, update)
     except KeyboardInterrupt:
-        print(f"gait: stopped: `gait sweep {quote(options.file)} --out {quote(out)}` goes on", file=sys.stderr)
+        again = [quote(options.file), "--out", quote(out), *ray_words(options.ray or None, options.workers)]
+        print(f"gait: stopped: `gait sweep {' '.join(again)}` goes on", file=sys.stderr)
         raise
     title = f"Sweep of {len(sweep.trials)} trainings"
     table, rows = write_sweep_report(sweep, out, title)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import tyro
 
-from gait.cluster.ray_option import CONNECTING, RayAddress
+from gait.cluster.ray_option import CONNECTING, RayAddress, ray_words
 from gait.commands import Common, Outcome, count_bar, out_folder, quote
 from gait.errors import GaitError, need_extra
 from gait.rows import Row
@@ -101,9 +101,9 @@ def run(options: Any) -> Outcome:
                     config, place, options.ray, options.workers, resume, seconds, tell, options.device
                 )
     except KeyboardInterrupt:
-        again = quote(location(out)) + ("" if options.ray is None else f" --ray --workers {options.workers}")
-        again += "" if options.device == "cpu" else f" --device {options.device}"
-        print(f"gait: stopped: `gait train --resume {again}` goes on", file=sys.stderr)
+        again = [quote(location(out)), *ray_words(options.ray, None if options.ray is None else options.workers)]
+        again += [] if options.device == "cpu" else ["--device", options.device]
+        print(f"gait: stopped: `gait train --resume {' '.join(again)}` goes on", file=sys.stderr)
         raise
     rows = [Row("iterations", config.iterations, "-"), *result_rows(model)]
     path = joined(out, MODEL)
