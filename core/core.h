@@ -152,7 +152,7 @@ typedef struct gait_monitor {
     double turn, heading;            /* mean of that of the rate, rad/s; what it has made of the heading, rad, */
     double aside[3];                 /* and of the position, world axes, m */
     double duration;                 /* s for which the velocity has been disputed */
-    double distrust;                 /* s for which the IMU is not to be trusted after a reset */
+    double distrust;                 /* s for which the IMU counts as disputed after a reset */
     double force_i[3];               /* low-passed specific force, IMU axes */
     double tilted;                   /* s for which it has not been along the vertical */
     double still;                    /* s for which nothing has moved */
