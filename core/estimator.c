@@ -97,6 +97,11 @@ int gait_cov_size(const gait_config *config)
 void gait_cov(const gait_t *g, double *cov)
 {
     const int size = g->filter.size, ld = GAIT_STRIDE(size);
+    if (size == FEET) { /* of a constant size, a copy is a few instructions and no call */
+        for (int i = 0; i < FEET; i++)
+            memcpy(cov + i * FEET, g->filter.P + i * GAIT_STRIDE(FEET), FEET * sizeof(double));
+        return;
+    }
     for (int i = 0; i < size; i++) memcpy(cov + i * size, g->filter.P + i * ld, (size_t)size * sizeof(double));
 }
 
