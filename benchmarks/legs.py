@@ -5,8 +5,8 @@
     python benchmarks/legs.py --write            # and write the sections and figures of docs/legs.md
 
 Variants are trained for a third as long as the shipped weights and judged on held-out walks (benchmarks/held.py), with
-sensor faults drawn anew: not on the benchmark's twin, which no choice may look at. The other robot is a Go2 with all of
-the twin's imperfections, beside a Go1 with the same ones, from seeds of their own.
+sensor faults of other seeds: not on the benchmark's twin, which no choice may look at. The other robot is a Go2 with
+all of the twin's imperfections, beside a Go1 with the same ones, from seeds of their own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Variant:
     options: Options = field(default_factory=Options)
     """Of the filter behind it."""
     noise: ProcessNoise = LEGS_NOISE
-    """Of the IMU, as that filter believes it."""
+    """Of the IMU, in that filter."""
     of: str = "usual"
     """Whose weights it runs, if it has none of its own."""
 
@@ -87,10 +87,8 @@ VARIANTS = (
     Variant("half", "standard deviations halved", options=Options(leg_inflation=0.5 * INFLATION)),
     Variant("double", "standard deviations doubled", options=Options(leg_inflation=2.0 * INFLATION)),
     Variant("no-delay", "joints taken to be in time", options=Options(joint_delay=0.0)),
-    Variant("noisy-imu", "the IMU believed to be as noisy as in other methods", noise=ProcessNoise()),
-    Variant(
-        "even-imu", "the IMU believed to be the same however it is pushed", noise=replace(LEGS_NOISE, accel_share=0)
-    ),
+    Variant("noisy-imu", "IMU noise of the other methods", noise=ProcessNoise()),
+    Variant("even-imu", "IMU noise that does not grow with acceleration", noise=replace(LEGS_NOISE, accel_share=0)),
     Variant("sure-delay", "the joints' delay taken to be known", options=Options(joint_delay_std=0.0)),
 )
 
@@ -164,7 +162,7 @@ def ablation(walks: Walks) -> tuple[str, list[Row]]:
     """The table of variants, and its rows."""
     lines, rows = [], []
     for method in ("iekf", "iekf-sr"):
-        for words, noise in ((method, ProcessNoise()), (f"{method}, the IMU believed as by gait-legs", LEGS_NOISE)):
+        for words, noise in ((method, ProcessNoise()), (f"{method}, IMU noise of gait-legs", LEGS_NOISE)):
             found = [measure("go1", method, logs, noise=noise) for logs in walks.values()]
             lines.append([f"({words})", *(one.text for one in found)])
     for variant in VARIANTS:

@@ -1,4 +1,4 @@
-"""How far a filter should believe a network: the factor on its standard deviations, `Options.inflation`.
+"""The factor on the standard deviations of a network, `Options.inflation`.
 
     python benchmarks/tune_inflation.py            # print the table
     python benchmarks/tune_inflation.py --write    # and put it into docs/filters.md

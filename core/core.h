@@ -2,6 +2,8 @@
 #ifndef GAIT_CORE_H
 #define GAIT_CORE_H
 
+#include <string.h>
+
 #include "gait.h"
 
 #ifdef __FAST_MATH__
@@ -23,8 +25,14 @@ typedef struct gait_filter {
     double b[2][3];                 /* gyro and accelerometer bias */
     int32_t size, feet;             /* 15 + 3 feet */
     uint8_t active[GAIT_MAX_LEGS];  /* feet that are part of the state; the rows of others are zero */
-    double P[GAIT_MAX_STATES * GAIT_MAX_STRIDE]; /* rows of GAIT_STRIDE(size); last, since few states leave most empty */
+    double P[GAIT_MAX_STATES * GAIT_MAX_STRIDE]; /* `size` rows of GAIT_STRIDE(size) */
 } gait_filter;
+
+/* Bytes of a filter that are in use. */
+static inline size_t filter_bytes(int size)
+{
+    return offsetof(gait_filter, P) + (size_t)(size * GAIT_STRIDE(size)) * sizeof(double);
+}
 
 /* A measurement of base_link's velocity in base axes, and of the gyro bias about z beyond the estimate. */
 typedef struct gait_measurement {
@@ -154,7 +162,7 @@ typedef struct gait_monitor {
     double turn, heading;            /* mean of that of the rate, rad/s; what it has made of the heading, rad, */
     double aside[3];                 /* and of the position, world axes, m */
     double duration;                 /* s for which the velocity has been disputed */
-    double distrust;                 /* s for which the IMU is not to be trusted after a reset */
+    double distrust;                 /* s for which the IMU counts as disputed after a reset */
     double force_i[3];               /* low-passed specific force, IMU axes */
     double tilted;                   /* s for which it has not been along the vertical */
     double still;                    /* s for which nothing has moved */
@@ -197,28 +205,30 @@ typedef struct gait_carry {
     int32_t resets;
 } gait_carry;
 
+/* What a step of one method touches lies close together: a thousand robots fill caches and address tables with it. Behind the
+ * rows of P that a filter has lie the networks' memory and scratch, so of a filter no more may be read or written. */
 struct gait_t {
     const gait_config *config;
     gait_recorder *recorder; /* of the filter's steps, or null */
-    ptrdiff_t scratch; /* where its networks work, in bytes from here */
+    ptrdiff_t memory, scratch; /* what its networks keep, and where they work, in bytes from here */
     gait_fetch *fetch; /* of the batch that is under way, or null */
     double broken, whole; /* s with a leg out of use, and without */
     float predicted[6];
     int32_t contact_source;
     uint8_t align, measured, spare, has_joints;
-    gait_filter filter;
     gait_input input;
-    gait_contact_state contacts;
-    gait_leg_state legs;
     gait_monitor monitor;
     gait_adapt adapt;
-    gait_feet_state feet;
     double tilt_t; /* of the last external measurement of roll and pitch that was taken */
     double safe_R[9], safe_p[3];       /* pose to return to after divergence */
     double next_step;                  /* stamp of the network's next sample */
     double joints_t;                   /* stamp of the joints below */
-    double joints[4][GAIT_MAX_JOINTS], feet_in[3][GAIT_MAX_LEGS]; /* q, dq, q_des, tau; force, contact, leg_ok */
     float last[6 + 3 * GAIT_MAX_JOINTS], now[6 + 3 * GAIT_MAX_JOINTS]; /* network inputs: last sample, this one */
+    double joints[4][GAIT_MAX_JOINTS], feet_in[3][GAIT_MAX_LEGS]; /* q, dq, q_des, tau; force, contact, leg_ok */
+    gait_feet_state feet;
+    gait_leg_state legs;
+    gait_contact_state contacts;
+    gait_filter filter;
 };
 
 /* Into the second cache: the first one is full of what the present step works with. */

@@ -18,17 +18,18 @@ static const double CUT_SHARE = 0.5;     /* how much larger than where it was cu
 static const double MOST_PREDICTED_STD = 0.5; /* m/s: a network with a larger standard deviation tells nothing */
 static const double SPARE_AFTER = 0.05, BACK_AFTER = 0.5; /* s until the spare network takes over, and gives back */
 
-static size_t context_bytes(void)
-{
-    return (sizeof(gait_t) + 63) / 64 * 64;
-}
-
 /* Does not compile if GAIT_CONTEXT_BYTES is too small. */
 typedef char context_fits[(sizeof(gait_t) + 63) / 64 * 64 <= GAIT_CONTEXT_BYTES ? 1 : -1];
 
+/* Of a context without its networks: the filter comes last, and has just its rows. */
+static size_t context_bytes(const gait_config *c)
+{
+    return (offsetof(gait_t, filter) + filter_bytes(gait_cov_size(c)) + 63) / 64 * 64;
+}
+
 float *gait_memory(gait_t *g)
 {
-    return (float *)((char *)g + context_bytes());
+    return (float *)((char *)g + g->memory);
 }
 
 /* Networks of a configuration need this many floats, the first one `first`. */
@@ -55,7 +56,7 @@ static size_t scratch_floats(const gait_config *c)
 static size_t scratch_offset(const gait_config *c)
 {
     size_t first;
-    return context_bytes() + memory_floats(c, &first) * sizeof(float);
+    return context_bytes(c) + memory_floats(c, &first) * sizeof(float);
 }
 
 float *gait_scratch(gait_t *g)
@@ -96,6 +97,11 @@ int gait_cov_size(const gait_config *config)
 void gait_cov(const gait_t *g, double *cov)
 {
     const int size = g->filter.size, ld = GAIT_STRIDE(size);
+    if (size == FEET) { /* of a constant size, a copy is a few instructions and no call */
+        for (int i = 0; i < FEET; i++)
+            memcpy(cov + i * FEET, g->filter.P + i * GAIT_STRIDE(FEET), FEET * sizeof(double));
+        return;
+    }
     for (int i = 0; i < size; i++) memcpy(cov + i * size, g->filter.P + i * ld, (size_t)size * sizeof(double));
 }
 
@@ -104,6 +110,7 @@ gait_t *gait_init(void *memory, const gait_config *config)
     gait_t *g = memory;
     memset(memory, 0, gait_bytes(config));
     g->config = config;
+    g->memory = (ptrdiff_t)context_bytes(config);
     g->scratch = (ptrdiff_t)scratch_offset(config);
     gait_reset_gravity(g, NULL);
     return g;
@@ -348,7 +355,7 @@ static uint32_t gather(gait_t *g, const gait_sample *sample)
     const int joints = robot->joints;
     float *now = g->now;
     if (g->config->method == GAIT_LEGS) return legs_gather(g, sample);
-    memcpy(g->last, g->now, sizeof g->last);
+    memcpy(g->last, now, (size_t)(6 + 3 * joints) * sizeof *now);
     for (int i = 0; i < 3; i++) {
         now[i] = (float)in->gyro[i];
         now[3 + i] = (float)in->accel[i];
@@ -754,7 +761,6 @@ static void plan_range(gait_fetch *plan, const gait_t *g, const void *from, size
 static void plan_fetch(gait_fetch *plan, gait_t *g)
 {
     const gait_config *c = g->config;
-    const int size = gait_cov_size(c);
     const size_t joints = (size_t)c->robot.joints * sizeof(double), features = 6 * sizeof(float) + joints / 2 * 3;
     const gait_leg_state *l = &g->legs;
     const double *const arrays[5] = {g->input.q, g->input.dq, g->input.e, g->input.raw_q, g->input.raw_dq};
@@ -765,26 +771,26 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
                                       l->dq[1],  l->last_dq, l->ddq, l->smooth_tau};
     size_t floats;
     memory_floats(c, &floats);
-    plan_range(plan, g, g, offsetof(gait_t, filter.P) + (size_t)(size * GAIT_STRIDE(size)) * sizeof(double));
-    plan_range(plan, g, &g->input, offsetof(gait_input, q));
+    plan_range(plan, g, g, offsetof(gait_t, input.q));
     for (int k = 0; k < 5; k++) plan_range(plan, g, arrays[k], joints);
     plan_range(plan, g, g->input.unchanged, offsetof(gait_input, joints) - offsetof(gait_input, unchanged));
     for (int k = 0; k < 7; k++) plan_range(plan, g, of_joints[k], joints);
     plan_range(plan, g, checks->speed2, sizeof g->input - offsetof(gait_input, joints) - offsetof(gait_joint_state, speed2));
-    if (c->method == GAIT_CONTACTS) plan_range(plan, g, &g->contacts, sizeof g->contacts);
+    plan_range(plan, g, &g->monitor, sizeof g->monitor);
+    plan_range(plan, g, &g->adapt, offsetof(gait_adapt, apart));
+    plan_range(plan, g, g->safe_R, offsetof(gait_t, last) - offsetof(gait_t, safe_R));
+    if (c->method == GAIT_VELOCITY) {
+        plan_range(plan, g, g->last, features);
+        plan_range(plan, g, g->now, features);
+    }
     for (int k = 0; k < 9 && c->method == GAIT_LEGS; k++) plan_range(plan, g, of_legs[k], joints);
     if (c->method == GAIT_LEGS) {
         plan_range(plan, g, l->gyro, offsetof(gait_leg_state, last_dq) - offsetof(gait_leg_state, gyro));
         plan_range(plan, g, l->rates_b, offsetof(gait_leg_state, flexure) - offsetof(gait_leg_state, rates_b));
     }
-    plan_range(plan, g, &g->monitor, sizeof g->monitor);
-    plan_range(plan, g, &g->adapt, offsetof(gait_adapt, apart));
-    plan_range(plan, g, g->safe_R, offsetof(gait_t, joints) - offsetof(gait_t, safe_R));
-    if (c->method == GAIT_VELOCITY) {
-        plan_range(plan, g, g->last, features);
-        plan_range(plan, g, g->now, features);
-    }
-    if (floats) plan_range(plan, g, gait_memory(g), floats * sizeof(float));
+    if (c->method == GAIT_CONTACTS) plan_range(plan, g, &g->contacts, sizeof g->contacts);
+    /* The filter, and behind it the first network's memory. */
+    plan_range(plan, g, &g->filter, context_bytes(c) + floats * sizeof(float) - offsetof(gait_t, filter));
 }
 
 /* All contexts work in the scratch of the first, which stays in the cache, and while one steps the next is fetched. */

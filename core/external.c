@@ -288,8 +288,10 @@ static gait_external with_mounting(const gait_t *g, const gait_external *e)
 static int correct_gently(gait_t *g, external_rows *r)
 {
     gait_filter *f = &g->filter;
-    const gait_filter before = *f;
+    const size_t bytes = filter_bytes(f->size);
+    gait_filter before;
     double then[3], now[3];
+    memcpy(&before, f, bytes);
     rotate_back(f->R, f->x[0], then);
     for (int tries = 0;; tries++) {
         if (!gait_correct(g, r->m, r->z, r->H, r->N)) return 0;
@@ -297,7 +299,7 @@ static int correct_gently(gait_t *g, external_rows *r)
         rotate_back(f->R, f->x[0], now);
         for (int i = 0; i < 3; i++) jump2 += (now[i] - then[i]) * (now[i] - then[i]);
         if (jump2 <= MOST_JUMP * MOST_JUMP || tries == JUMP_TRIES) return 1;
-        *f = before;
+        memcpy(f, &before, bytes);
         for (int i = 0; i < r->m * r->m; i++) r->N[i] *= JUMP_INFLATION;
     }
 }
@@ -353,7 +355,7 @@ void gait_reset_pose(gait_t *g, const double quat_wb_wxyz[4], const double pos_w
         for (int i = 0; i < 3; i++) kept[i][j] = turn[3 * i] * a + turn[3 * i + 1] * b + turn[3 * i + 2] * c;
     }
     for (int i = 0; i < 9; i++) rotate(turn, kept[i], kept[i]);
-    memset(P, 0, sizeof f->P);
+    memset(P, 0, (size_t)(f->size * ld) * sizeof *P);
     for (int i = 0; i < 9; i++)
         for (int j = 0; j < 9; j++)
             P[(i < 3 ? VEL + i : BG + i - 3) * ld + (j < 3 ? VEL + j : BG + j - 3)] = kept[i][j];

@@ -18,7 +18,7 @@ static const double MAX_SPEED = 12.0, MAX_STD = 100.0;
 
 void filter_init(gait_filter *f, int feet)
 {
-    memset(f, 0, sizeof *f);
+    memset(f, 0, filter_bytes(FEET + 3 * feet));
     f->feet = feet;
     f->size = FEET + 3 * feet;
     f->R[0] = f->R[4] = f->R[8] = 1.0;
@@ -30,7 +30,7 @@ void filter_prior(gait_filter *f, const double std[15])
 {
     const int ld = GAIT_STRIDE(f->size);
     double *P = f->P;
-    memset(P, 0, sizeof f->P);
+    memset(P, 0, (size_t)(f->size * ld) * sizeof *P);
     memset(f->active, 0, sizeof f->active);
     for (int i = 0; i < 15; i++) P[i * ld + i] = std[i] * std[i];
     for (int k = 0; k < 3; k++) {

@@ -230,7 +230,7 @@ void gait_smooth_back(gait_recorder *r, const gait_t *g, void *carry, int resume
     gait_carry *c = carry;
     gait_settings s = g->config->settings;
     if (!resume) {
-        c->smoothed = g->filter;
+        memcpy(&c->smoothed, &g->filter, filter_bytes(g->filter.size));
         c->resets = g->monitor.resets;
         memcpy(c->gyro, g->input.gyro, sizeof c->gyro);
         c->t = g->input.t;

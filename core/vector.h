@@ -43,7 +43,7 @@
 #define GAIT_INLINE static inline __attribute__((always_inline, unused))
 /* Products stand alone: beside other code GCC runs out of registers for their sums. */
 #define GAIT_APART static __attribute__((noinline))
-/* What was loaded before stays in registers: GCC would load weights anew for each vector they are multiplied with. */
+/* What was loaded before stays in registers: GCC would load weights again for each vector they are multiplied with. */
 #define GAIT_HOLD() __asm__ __volatile__("" ::: "memory")
 #else
 #define GAIT_INLINE static inline

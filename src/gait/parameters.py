@@ -47,7 +47,7 @@ HEIGHT_TIME = 3.0
 
 @dataclass(frozen=True)
 class ProcessNoise:
-    """Noise of the IMU as the filter believes it: densities, so that a step of dt adds variance density^2 dt."""
+    """Noise of the IMU in the filter: densities, so that a step of dt adds variance density^2 dt."""
 
     gyro: float = 0.002
     """Angular rate, rad/s/sqrt(Hz)."""
@@ -84,9 +84,9 @@ LEG_INSTANT = 1.0 / 7.0
 """Standard deviation of a leg in a single sample, relative to that which a filter may take for white noise: errors of a
 leg last for many samples. Training and fusion share it."""
 LEGS_NOISE = ProcessNoise(gyro=0.001, accel=0.007, accel_share=0.0023)
-"""What `gait-legs` believes of the IMU unless told otherwise. Other methods are tuned in how far they believe contacts
-or their network; here the network has learned that, and the IMU is what is left to weigh against it. Judged on held-out
-walks with faults: docs/legs.md."""
+"""Noise of the IMU for `gait-legs`, unless another is given. Other methods are tuned by the variance of contacts or of
+their network; here the network has learned that, and that of the IMU is left. Judged on held-out walks with faults:
+docs/legs.md."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Prior:
 
 @dataclass(frozen=True)
 class Options:
-    """How time is made discrete, and how far a network is believed."""
+    """How time is made discrete, and the variance of a network."""
 
     gravity: float = -9.81
     """z component of gravity in the world, m/s^2."""
@@ -142,7 +142,7 @@ class Options:
     """Seconds by which joints are read later than the IMU, smoothing included; `gait-legs` allows for it. Drives that
     are polled over a bus are 2 to 8 ms late."""
     joint_delay_std: float = 0.004
-    """Seconds by which that may be off: a leg of `gait-legs` counts for less while its joints change their speed."""
+    """Seconds by which that may be off: the variance of a leg grows while its joints change their speed."""
 
     def __post_init__(self) -> None:
         """See that a filter can live with them."""
@@ -167,7 +167,7 @@ class Limits:
     stale: float = 0.05
     """Seconds without any change in a leg's encoders, while others change, after which it counts as stuck."""
     clock_reset: float = 1.0
-    """A stamp this far in the past, s, is a clock that was set anew, not a late sample."""
+    """A stamp this far in the past, s, is a clock that was set back, not a delayed sample."""
 
 
 @dataclass(frozen=True)
@@ -181,9 +181,9 @@ class ContactDetection:
     smoothing: float = 0.004
     """Time constant of the low-pass on joint torques and accelerations, s: accelerations are differences."""
     touch_down_dwell: float = 0.01
-    """Seconds of load before a contact is believed: an impact rings."""
+    """Seconds of load before a contact begins: an impact rings."""
     lift_off_dwell: float = 0.0
-    """Seconds without load before a contact ends. A foot that leaves is trusted no longer: it moves at once."""
+    """Seconds without load before a contact ends. Short, since a foot that leaves the ground moves at once."""
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def test_functions_are_timed_by_name() -> None:
 
 
 class Clock:
-    """Time that passes only when somebody sleeps, looks or works."""
+    """Time that passes only on sleep, a look at the clock or work."""
 
     def __init__(self) -> None:
         self.now, self.slept = 0.0, 0.0
@@ -153,7 +153,7 @@ def test_the_filter_behind_a_rival_takes_its_velocity(log: Log, monkeypatch: pyt
             filters.append(self)
 
     monkeypatch.setattr(rivals, "InvariantEKF", Watched)
-    # So sure that the filter follows, though it believes a network less than that.
+    # A standard deviation so small that the filter follows, though it inflates that of a network.
     said = np.array([0.3, -0.2, 0.1]), np.full(3, -10.0)
     step = rivals.with_filter(lambda sample: said, 500.0)
     for sample in islice(stream(log), 20):

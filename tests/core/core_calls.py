@@ -177,11 +177,12 @@ class CFeetState(Structure):
 
 
 class CContext(Structure):
-    """`gait_t`; behind it lies the memory of the networks."""
+    """`gait_t`; behind the rows of the filter's covariance lies the memory of the networks."""
 
     _fields_ = (
         ("config", c_void_p),
         ("recorder", c_void_p),
+        ("memory", ctypes.c_ssize_t),
         ("scratch", ctypes.c_ssize_t),
         ("fetch", c_void_p),
         ("broken", c_double),
@@ -189,22 +190,22 @@ class CContext(Structure):
         ("predicted", c_float * 6),
         ("contact_source", c_int32),
         *((name, c_uint8) for name in ("align", "measured", "spare", "has_joints")),
-        ("filter", CFilter),
         ("input", CInput),
-        ("contacts", CContactState),
-        ("legs", CLegState),
         ("monitor", CMonitor),
         ("adapt", CAdapt),
-        ("feet", CFeetState),
         ("tilt_t", c_double),
         ("safe_R", c_double * 9),
         ("safe_p", _VECTOR),
         ("next_step", c_double),
         ("joints_t", c_double),
-        ("joints", _JOINTS * 4),
-        ("feet_in", _LEGS * 3),
         ("last", c_float * INPUTS),
         ("now", c_float * INPUTS),
+        ("joints", _JOINTS * 4),
+        ("feet_in", _LEGS * 3),
+        ("feet", CFeetState),
+        ("legs", CLegState),
+        ("contacts", CContactState),
+        ("filter", CFilter),
     )
 
 

@@ -347,7 +347,7 @@ def test_a_second_network_takes_over_while_a_leg_is_dead(log: Log) -> None:
             features = torch.from_numpy(model.features(log)[None, part].astype(np.float32))
             return network_of(model).run(features, None, keep).velocity[0].numpy()
 
-    # 0.05 s of silence are 26 samples; after half a second without, the first returns and starts anew.
+    # 0.05 s of silence are 26 samples; after half a second without, the first returns and starts again.
     switch, back = 75, 650
     np.testing.assert_allclose(velocity[:50], expected(first, slice(0, 50), False), atol=1e-5)
     np.testing.assert_allclose(velocity[switch:400], expected(second, slice(switch, 400), True), atol=1e-5)
@@ -365,7 +365,7 @@ def test_a_dead_leg_on_trot_costs_less_than_half() -> None:
         assert np.sqrt(np.square(velocity - log.vel_b).sum(1).mean()) < 1.5 * usual, leg
 
 
-def test_inflation_is_how_far_the_network_is_believed(log: Log) -> None:
+def test_inflation_scales_the_variance_of_the_network(log: Log) -> None:
     runs = [
         Estimator.load("go1", "gait", options=Options(inflation=factor)).run_with_details(log) for factor in (1.0, 4.0)
     ]

@@ -298,7 +298,7 @@ def test_other_rates_cost_little(log: Log, rate: float) -> None:
     assert np.sqrt(np.mean((at - usual.vel_b[:, 0]) ** 2)) < 0.02 and error(ours, other) < 1.3 * error(usual, log)
 
 
-def test_a_sample_that_stands_for_longer_is_believed_less(log: Log) -> None:
+def test_a_sample_that_stands_for_longer_has_more_noise(log: Log) -> None:
     estimator = Estimator.load("go1", sober_model())
 
     def spread(rate: float) -> float:

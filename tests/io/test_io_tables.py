@@ -35,7 +35,7 @@ def write_csv(path: Path, columns: dict[str, np.ndarray]) -> Path:
 
 
 def theirs(log: Log, joint: str = "{leg}_{link}_{what}") -> dict[str, np.ndarray]:
-    """The log as somebody else might have named it, legs in another order, degrees and milliseconds."""
+    """The log with the names of another tool, legs in another order, degrees and milliseconds."""
     quat = log.need("quat_wb_wxyz")
     columns = {"time_ms": log.t * 1e3, "note": np.arange(len(log)) * 1.0}
     columns |= {f"imu_gyro_{axis} [deg/s]": np.degrees(log.gyro[:, i]) for i, axis in enumerate("xyz")}

@@ -257,7 +257,7 @@ def test_it_trains_resumes_and_is_written(collection: Path, tmp_path: Path) -> N
     assert model.weights["mean"].shape == (15,)
 
 
-def test_it_learns_which_legs_to_believe(collection: Path) -> None:
+def test_it_learns_which_legs_are_informative(collection: Path) -> None:
     settings = {**GENTLE, "iterations": 120, "l1_iterations": 90, "warmup": 5, "learning_rate": 3e-3, "sequences": 8}
     config = TrainConfig(**{**settings, "steps": 120, "faults": False}, data=(str(collection),))
     source = loop.open_source(config)

@@ -232,7 +232,7 @@ def test_encoders_shift_round_and_lag(go1: Robot, raw: SimpleNamespace) -> None:
     assert (np.abs(log.q[2:] - wanted[:-2]) <= 0.5 * step + 1e-12).all()
     assert np.array_equal(log.dq[2:], raw.dq[2::2][:-2]) and np.array_equal(log.tau[2:], raw.tau[2::2][:-2])
     assert np.array_equal(log.q[0], log.q[1]) and np.array_equal(log.q[0], log.q[2])
-    # The target is sent, not measured: it is on time, and on the zero that the drive believes in.
+    # The target is sent, not measured: it is on time, and on the zero of the drive.
     assert np.array_equal(log.q_des, raw.q_des[2::2] + offset)
 
 

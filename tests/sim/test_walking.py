@@ -223,7 +223,7 @@ def test_true_feedback_in_the_loop_changes_nothing() -> None:
     assert truth.rows == 1497  # every millisecond up to the last decision, once
 
 
-def test_a_robot_unlike_the_believed_one_walks(trot: RawEpisode) -> None:
+def test_a_robot_unlike_its_model_walks(trot: RawEpisode) -> None:
     rng = np.random.default_rng(0)
     scale = rng.uniform(0.99, 1.01, size=(4, 3))
     links = tuple((float(a), float(b), float(c)) for a, b, c in scale)

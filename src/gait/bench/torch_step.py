@@ -1,4 +1,4 @@
-"""The networks in torch for one sample at a time, as somebody would write them who wants torch to be quick.
+"""The networks in torch for one sample at a time, written for speed in torch.
 
 Keys and values of a sample are computed once, when it arrives, and GRU cells are called directly. Tests hold it to
 `GaitNet.plain`. It is a rival of our compiled step and nothing else uses it.

@@ -126,7 +126,7 @@ def _is_foreign(lines: Sequence[str], start: int) -> bool:
     if not below or any(line.startswith(_MARK) for line in lines[:start]):
         return False
     names = [name.strip().strip('"') for name in lines[start].split(",")]
-    # Somebody who writes gait's names means them; a slip among them is told.
+    # A file with gait's names means them; a misspelled one among them is reported.
     return not _stems(names) & _FIELDS and not all(table.is_number(name) for name in names)
 
 

@@ -156,7 +156,7 @@ class NmnArchitecture(Architecture):
 
 @dataclass(frozen=True)
 class LegsArchitecture(Architecture):
-    """`gait-legs`: every leg measures the velocity; the network says how far to believe it.
+    """`gait-legs`: every leg measures the velocity; the network gives its variance.
 
     All legs share the weights, and the features (`gait.nets.features`) mean the same on every robot, so one set of
     weights serves robots of any size and number of legs. Here `targets` tells whether the ground's forces are among the

@@ -78,7 +78,7 @@ class VelocityNet(nn.Module, ABC):
 
         Args:
             inputs: features (B, T, F).
-            state: where the last call ended; None starts anew.
+            state: where the last call ended; None starts from zero.
             keep: tokens the encoder may look at in each step (B, T, Nt, C), slots oldest first; None means all.
             uncertain: whether log-std is wanted; leaving it out saves time.
         """

@@ -1,4 +1,4 @@
-"""`gait-legs`: each leg measures the body's velocity, and the network says how far to believe each leg right now.
+"""`gait-legs`: each leg measures the body's velocity, and the network gives the variance of each leg at that moment.
 
 A leg is judged by a few frames of its own features (`gait.nets.features`), then by a look at the other legs: a foot
 that slides disagrees with its neighbours and with the IMU. What comes out is a velocity and a log-std for each leg; the

@@ -25,7 +25,7 @@ DISPUTE, DISPUTE_TIME, RESET_TIME = 4.0, 0.1, 0.5
 DISTRUST_TIME, DISTRUST = 2.0, 10.0
 """Seconds after a reset in which the above is so many times as fast."""
 OPEN_TIME, OPEN_STD = 0.1, 0.2
-"""Seconds over which the reported disagreement is averaged, and m/s beyond which a measurement counts for less."""
+"""Seconds over which the reported disagreement is averaged, and m/s beyond which a measurement has less weight."""
 TURN_TIME, TURN_STD, MOST_HEADING = 0.3, 0.1, 3.2
 """The same of the rate about z, s and rad/s; and the largest difference of headings, rad."""
 MEMORY = 60.0
