@@ -12,6 +12,7 @@ import numpy as np
 from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
+from gait.nets.features import PER_LEG, SHARED
 from gait.nets.model import Model
 from gait.parameters import LEG_INSTANT, Options, Prior, ProcessNoise
 from gait.reference.contacts import torques_of
@@ -20,8 +21,6 @@ from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_st
 from gait.reference.flexure import Flexure
 from gait.reference.leg_velocity import (
     FORCE,
-    PER_LEG,
-    SHARED,
     LegFeatures,
     LegGeometry,
     VelocityMeasurement,
