@@ -59,7 +59,8 @@ typedef struct gait_joint_state {
 
 /* Whether torques carry the robot: means over some steps. */
 typedef struct gait_torque_state {
-    double carried, expected; /* share of the weight by the torques, and by the accelerometer */
+    double carried[3], expected[3]; /* mean force by the torques, in weights, and by the accelerometer, in g */
+    double seen;              /* share of the means that is not what they began with */
     double apart, size;       /* mean squares: torque less that of the joint targets, the larger of the two */
     double wrong;             /* s for which torques have not supported the weight */
     double missing;           /* s without any torque */
@@ -145,7 +146,7 @@ typedef struct gait_monitor {
     double aside[3];                 /* and of the position, world axes, m */
     double duration;                 /* s for which the velocity has been disputed */
     double distrust;                 /* s for which the IMU is not to be trusted after a reset */
-    double force_i[3];               /* low-passed specific force, IMU axes */
+    double force_w[3];               /* low-passed specific force, world axes */
     double tilted;                   /* s for which it has not been along the vertical */
     double still;                    /* s for which nothing has moved */
     double disputed;                 /* s for which the measurement has been an outlier */

@@ -210,23 +210,23 @@ int monitor_still(gait_t *g, double dt)
     return g->monitor.still > STILL_TIME;
 }
 
-/* Whether the specific force, on average, is where the orientation has the vertical. If not, the IMU's axes are others
+/* Whether the specific force, on average over world axes, since the body turns meanwhile, is vertical. If not, the IMU's axes are others
  * than described, or the orientation is wrong: neither can be told, so the IMU is not used, and after a while the
  * orientation is taken from gravity. Returns health bits. */
 uint32_t monitor_gravity(gait_t *g)
 {
     gait_monitor *m = &g->monitor;
     gait_input *in = &g->input;
-    const double gravity = fabs(g->config->settings.gravity), dt = in->dt, *up = g->filter.R + 6;
-    double along = 0.0, norm2 = 0.0;
+    const double gravity = fabs(g->config->settings.gravity), dt = in->dt;
+    double force_w[3], norm2 = 0.0;
     if (in->imu[ACCEL].blind > 0.0 || !in->imu_known || g->align) return 0;
-    const double share = m->force_i[0] == 0.0 && m->force_i[2] == 0.0 ? 1.0 : dt / (FORCE_TIME + dt);
+    const double share = m->force_w[0] == 0.0 && m->force_w[2] == 0.0 ? 1.0 : dt / (FORCE_TIME + dt);
+    rotate(g->filter.R, in->accel, force_w);
     for (int i = 0; i < 3; i++) {
-        m->force_i[i] += share * (in->accel[i] - m->force_i[i]);
-        along += up[i] * m->force_i[i];
-        norm2 += m->force_i[i] * m->force_i[i];
+        m->force_w[i] += share * (force_w[i] - m->force_w[i]);
+        norm2 += m->force_w[i] * m->force_w[i];
     }
-    const double norm = sqrt(norm2);
+    const double norm = sqrt(norm2), along = m->force_w[2];
     /* In flight, or at an impact, the force tells nothing: what was found before stands. */
     const int weight = fabs(norm - gravity) < FORCE_SHARE * gravity;
     m->tilted = weight && along >= TILTED * norm ? 0.0 : m->tilted + (weight || m->tilted >= TILTED_TIME ? dt : 0.0);
