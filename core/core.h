@@ -144,6 +144,8 @@ typedef struct gait_monitor {
     double open[3];                  /* mean of the disagreement, base axes, m/s */
     double turn, heading;            /* mean of that of the rate, rad/s; what it has made of the heading, rad, */
     double aside[3];                 /* and of the position, world axes, m */
+    double corrected[3], unsure[3];  /* mean of what the velocity was corrected by in all, world axes, m/s; variances */
+    double since;                    /* s since that mean was taken */
     double duration;                 /* s for which the velocity has been disputed */
     double distrust;                 /* s for which the IMU is not to be trusted after a reset */
     double force_w[3];               /* low-passed specific force, world axes */
@@ -154,6 +156,7 @@ typedef struct gait_monitor {
     double ratio, leg_ratio[GAIT_MAX_LEGS]; /* test ratios */
     double shown[3];                 /* s for which the flags that persist are still shown */
     int32_t resets;
+    uint8_t followed;                /* corrected is known */
     uint8_t lost;                    /* position and heading are not those of the start */
 } gait_monitor;
 

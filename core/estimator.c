@@ -220,6 +220,7 @@ int propagate(gait_t *g, const gait_settings *s, const gait_noise *noise, const 
     if (!filter_step(g, s, noise, gyro, accel, dt)) return 0;
     for (int i = 0; i < 3; i++) g->adapt.inertial[i] += f->x[0][i] - before[i];
     g->adapt.since += dt;
+    g->monitor.since += dt;
     return 1;
 }
 
@@ -629,6 +630,7 @@ static void lose_state(gait_t *g)
     }
     filter_prior(f, std);
     g->monitor.resets++;
+    g->monitor.followed = 0;
     g->monitor.lost = 1;
 }
 

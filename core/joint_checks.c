@@ -157,7 +157,7 @@ uint32_t joints_admit(gait_t *g, const gait_sample *sample)
  * PLAUSIBLE it is none if the torques of the joint targets differ. Returns whether there is a share: a body that falls has
  * no weight. */
 static const double TORQUE_TIME = 0.2; /* of the means, s */
-static const double LEAST_FORCE = 0.5; /* g */
+static const double LEAST_FORCE = 0.4; /* g */
 static const double PLAUSIBLE[2] = {0.45, 1.6}, IMPOSSIBLE[2] = {-0.3, 2.2};
 static int follow_support(gait_torque_state *s, double gravity, const double force_b[3], const double accel_b[3], double dt,
                           double *part)
@@ -299,7 +299,7 @@ static void follow_lift(gait_torque_state *s, double part, int doubted, double d
 
 /* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
  * specific force (in g), on average, unless something else carries the robot: then there is no verdict. */
-static const double WRONG_TIME = 0.15; /* s */
+static const double WRONG_TIME = 0.1; /* s */
 static const double APART = 0.3;       /* share of the mean square of torques */
 void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt)
 {

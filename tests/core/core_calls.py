@@ -135,12 +135,14 @@ class CMonitor(Structure):
         ("open", _VECTOR),
         *((name, c_double) for name in ("turn", "heading")),
         ("aside", _VECTOR),
-        *((name, c_double) for name in ("duration", "distrust")),
+        *((name, _VECTOR) for name in ("corrected", "unsure")),
+        *((name, c_double) for name in ("since", "duration", "distrust")),
         ("force_w", _VECTOR),
         *((name, c_double) for name in ("tilted", "still", "disputed", "uninformed", "ratio")),
         ("leg_ratio", _LEGS),
         ("shown", _VECTOR),
         ("resets", c_int32),
+        ("followed", c_uint8),
         ("lost", c_uint8),
     )
 
