@@ -370,6 +370,7 @@ void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], 
 /* monitor.c */
 void base_axes(const gait_t *g, double R_wb[9]);
 void monitor_reset(gait_t *g);
+void monitor_doubt(gait_t *g);
 uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double predicted[3], const double instant[3],
                            const double spread[3], const double claimed[3], double dt);
 void monitor_heading(gait_t *g, double difference, double variance, double dt);

@@ -108,6 +108,20 @@ static void follow_corrections(gait_t *g, const double R_wb[9], const double var
         excess[i] = larger(0.0, mean_b[i] * mean_b[i] - CAUSE_GATE * (m->unsure[i] / (T * T) + noise2 / T));
 }
 
+/* Legs that stood still have been in use until they were found out: what the velocity was corrected by meanwhile joins its
+ * variance. */
+void monitor_doubt(gait_t *g)
+{
+    const gait_monitor *m = &g->monitor;
+    const double unit[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
+    double variance[3];
+    for (int i = 0; i < 3; i++) {
+        const double lately = g->filter.x[0][i] - g->adapt.inertial[i] - m->corrected[i];
+        variance[i] = lately * lately;
+    }
+    if (m->followed) inflate(&g->filter, VEL, unit, variance);
+}
+
 /* A velocity that is corrected again and again into the same direction has a cause: the accelerometer's bias, a tilt, or a
  * gyro bias that makes the tilt. */
 static void inflate_causes(gait_t *g, const double R_wb[9], const double variance[3], double dt)

@@ -65,7 +65,6 @@ class ConsistencyMonitor:
         self.ratio, self.resets = 0.0, 0
         self.corrected: Array | None = None
         self.unsure = np.zeros(3)
-        self.corrected_at = self.ekf.adapted.time
 
     def consensus(self, c: Consensus, predicted: Array, dt: float) -> bool:
         """Take a consensus before it is fused, given the variances of the predicted velocity (3,).
@@ -111,7 +110,7 @@ class ConsistencyMonitor:
         this variance (3,), would have to be.
         """
         ekf, T = self.ekf, CAUSE_TIME
-        dt, self.corrected_at = ekf.adapted.time - self.corrected_at, ekf.adapted.time
+        dt, ekf.adapted.elapsed = ekf.adapted.elapsed, 0.0
         R_wb = ekf.R @ self.R_bi.T
         corrected = ekf.v + R_wb @ self.lasting - ekf.adapted.inertial
         before = corrected if self.corrected is None else self.corrected
