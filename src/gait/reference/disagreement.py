@@ -3,8 +3,8 @@
 One innovation cannot tell a foot that slips from an IMU that is wrong. A slip begins and ends with a jump; an error of
 the IMU grows from step to step and lasts, whichever feet stand. So each axis of the disagreement is followed by a value
 that rises slowly and falls at once. Its excess over the variances inflates that of the velocity. How the velocity is
-corrected on average tells of the cause: accelerometer bias, tilt and gyro bias. A dispute that lasts for half a second resets the velocity to the
-measurement.
+corrected on average tells of the cause: accelerometer bias, tilt and gyro bias. A dispute that lasts for half a second
+resets the velocity to the measurement.
 """
 
 from __future__ import annotations
