@@ -1,7 +1,7 @@
 """Forward-backward smoothing of a log: each state by what came before and after it, with the estimator's own models.
 
 The filter runs forward in parts, of which the core keeps one at a time; then the backward pass (core/smooth.c) goes
-from the last part to the first. Memory does not grow with the log, but for a copy of the estimator every few seconds.
+from the last part to the first. Beside the states, memory grows by a copy of the estimator every few seconds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def smooth(
         robot: as in `Estimator.load`; that of the log by default.
         start: as in `Estimator.run`.
     """
-    return smooth_with(Estimator.load(robot or log.robot, method), log, start).smoothed
+    return smooth_with(Estimator.load(robot or log.load_robot(), method), log, start).smoothed
 
 
 def smooth_with(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed:
@@ -61,17 +61,17 @@ def smooth_with(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed
     context = Context(own.engine)
     context.snapshot = own.snapshot
     log = log.reorder(estimator.robot)
-    rows = rows_of(log, estimator.robot)
-    parts = [slice(i, min(i + PART, len(rows))) for i in range(0, len(rows), PART)]
-    copies, filtered = [], []
+    parts = [slice(i, min(i + PART, len(log))) for i in range(0, len(log), PART)]
+    forward, after = (np.empty((len(log), own.engine.state_doubles)) for _ in range(2))
+    copies = []
     for part in parts:
         copies.append(context.snapshot)
-        filtered.append(context.run(rows[part]))
-    forward = np.concatenate(filtered)
-    after, smoothed = forward.copy(), _Backward(context, log.t)
+        context.run(rows_of(log, estimator.robot, part), forward[part])
+    backward = _Backward(context, log.t)
     for copy, part in zip(reversed(copies), reversed(parts), strict=True):
         context.snapshot = copy
-        after[part] = smoothed.part(rows[part])
+        backward.smooth(rows_of(log, estimator.robot, part), after[part])
+    forward.flags.writeable = after.flags.writeable = False
     arrays = StateArrays(after, layout)
     source = f"{estimator.method}, smoothed"
     return Smoothed(
@@ -93,9 +93,9 @@ class _Backward:
         self._room = aligned_bytes(core().gait_recorder_bytes(config, self._records))
         core().gait_recorder_init(pointer(self._room), config, self._records)
 
-    def part(self, rows: Array) -> Array:
-        """Smoothed states of a part, from where the context is."""
-        library, states = core(), np.empty((len(rows), self._context.engine.state_doubles))
+    def smooth(self, rows: Array, states: Array) -> None:
+        """Put the smoothed states of a part, from where the context is, into `states`."""
+        library = core()
         nodes = np.zeros(len(rows), dtype=np.uint64)
         recorder, carry = pointer(self._room), pointer(self._carry)
         library.gait_run_recorded(self._context.at, recorder, pointer(rows), len(rows), pointer(states), pointer(nodes))
@@ -103,4 +103,3 @@ class _Backward:
             recorder, self._context.at, carry, int(self._begun), pointer(nodes), len(rows), pointer(states)
         )
         self._begun = True
-        return states
