@@ -233,6 +233,7 @@ class Estimator(Stepper):
                 for first in range(0, len(log), PART):
                     part = slice(first, first + PART)
                     context.run(rows_of(log, self.robot, part), found[part])
+                found.flags.writeable = False
                 states = StateArrays(found, self._layout)
                 self._forget_past()
             return states.trajectory(log.t, self.method), states

@@ -28,7 +28,7 @@ class ReadOptions:
     targets: Optional[str] = None  # noqa: UP045
     """Topic of the joint angles that the controller asks for; none to do without."""
     truth: Optional[str] = None  # noqa: UP045
-    """Topic (column, dataset) of the ground truth pose; none to do without."""
+    """Topic (column, dataset) of the ground truth pose, or a file of it, such as mocap.tum; none to do without."""
     joint_names: Optional[str] = None  # noqa: UP045
     """Which joint is which: theirs=ours,... or, for joints without names, ours in their order, with commas."""
     columns: Optional[Path] = None  # noqa: UP045

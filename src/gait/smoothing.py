@@ -4,7 +4,7 @@ How late the joints are read is the same in the whole log, so it is found first 
 another than the usual one, filter and smoother pass over the log once more.
 
 The filter runs forward in parts, of which the core keeps one at a time; then the backward pass (core/smooth.c) goes
-from the last part to the first. Memory does not grow with the log, but for a copy of the estimator every few seconds.
+from the last part to the first. Beside the states, memory grows by a copy of the estimator every few seconds.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def smooth(
         robot: as in `Estimator.load`; that of the log by default.
         start: as in `Estimator.run`.
     """
-    return smooth_with(Estimator.load(robot or log.robot, method, feet=True), log, start).smoothed
+    return smooth_with(Estimator.load(robot or log.load_robot(), method, feet=True), log, start).smoothed
 
 
 def smooth_with(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed:
@@ -93,18 +93,19 @@ def smooth_once(estimator: Estimator, log: Log, start: str = "auto") -> Smoothed
     context = Context(own.engine)
     context.snapshot = own.snapshot
     log = log.reorder(estimator.robot)
-    rows = rows_of(log, estimator.robot)
-    parts = [slice(i, min(i + PART, len(rows))) for i in range(0, len(rows), PART)]
-    copies, found = [], []
+    parts = [slice(i, min(i + PART, len(log))) for i in range(0, len(log), PART)]
+    forward, after = (np.empty((len(log), own.engine.state_doubles)) for _ in range(2))
+    copies = []
     for part in parts:
         copies.append(context.snapshot)
-        found.append(context.run(rows[part]))
-    forward = np.concatenate(found)
-    after, backward = forward.copy(), _Backward(context, log.t)
+        context.run(rows_of(log, estimator.robot, part), forward[part])
+    backward = _Backward(context, log.t)
     for copy, part in zip(reversed(copies), reversed(parts), strict=True):
         context.snapshot = copy
-        after[part] = backward.part(rows[part])
-    arrays, source = StateArrays(after, layout), f"{estimator.method}, smoothed"
+        backward.smooth(rows_of(log, estimator.robot, part), after[part])
+    forward.flags.writeable = after.flags.writeable = False
+    arrays = StateArrays(after, layout)
+    source = f"{estimator.method}, smoothed"
     filtered = StateArrays(forward, layout).trajectory(log.t, estimator.method)
     smoothed = arrays.trajectory(log.t, source)
     if layout.shape.feet:
@@ -126,9 +127,9 @@ class _Backward:
         self._room = aligned_bytes(core().gait_recorder_bytes(config, self._records))
         core().gait_recorder_init(pointer(self._room), config, self._records)
 
-    def part(self, rows: Array) -> Array:
-        """Smoothed states of a part, from where the context is."""
-        library, states = core(), np.empty((len(rows), self._context.engine.state_doubles))
+    def smooth(self, rows: Array, states: Array) -> None:
+        """Put the smoothed states of a part, from where the context is, into `states`."""
+        library = core()
         nodes = np.zeros(len(rows), dtype=np.uint64)
         recorder, carry = pointer(self._room), pointer(self._carry)
         library.gait_run_recorded(self._context.at, recorder, pointer(rows), len(rows), pointer(states), pointer(nodes))
@@ -136,4 +137,3 @@ class _Backward:
             recorder, self._context.at, carry, int(self._begun), pointer(nodes), len(rows), pointer(states)
         )
         self._begun = True
-        return states

@@ -30,3 +30,19 @@ def test_smooth_writes_a_trajectory(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "smoother" in printed and "next: gait eval" in printed
     assert main([*words, str(tmp_path / "x"), "--method", "nothing"]) == 1
     assert not (tmp_path / "x").exists()
+
+
+def test_a_choice_of_files_and_a_robot_that_the_log_carries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shipped = Path(gait.__file__).parent / "robot" / "go1.yaml"
+    (tmp_path / "mine.yaml").write_text(shipped.read_text().replace("name: go1", "name: mine"))
+    log = gait.open_log(SAMPLE).slice(0.0, 2.0)
+    gait.Log(**log.arrays(), robot=tmp_path / "mine.yaml").save(tmp_path / "walk.npz")
+    (tmp_path / "mine.yaml").unlink()
+    words = ["smooth", str(tmp_path / "walk.npz"), "--write", "tum", "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"trajectory.tum", "config.json", "results.json"}
+    assert f"next: gait eval {tmp_path / 'walk.npz'} {tmp_path / 'out' / 'trajectory.tum'}" in capsys.readouterr().out
+    assert main(["view", words[1], "--methods", "iekf", "--out", str(tmp_path / "page.html")]) == 0
+    assert "2.0 s of mine" in capsys.readouterr().out
+    assert main([*words[:2], "--write", "html"]) == 1
+    assert "cannot write 'html': choose some of tum, csv, mcap" in capsys.readouterr().err

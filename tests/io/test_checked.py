@@ -1,6 +1,7 @@
 """Logs with errors that people make: what is wrong is said with the option that corrects it; `--fix` corrects it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from bags import EPOCH, Make, messages_of, write_plain_mcap
 from gait import GaitError, Log
 from gait.cli import main
 from gait.io import ReadOptions, open_log, read
-from gait.io.checked import read_checked, warnings_of
+from gait.io.checked import correcting_words, read_checked, warnings_of
 from gait.samples import SAMPLE
 
 SIGNS = np.ones(12)
@@ -230,3 +231,46 @@ def test_a_low_rate_is_said(log: Log) -> None:
 
     rate = next(one for one in check_log(log.resample(55.0)) if one.name == "rate")
     assert not rate.ok and rate.words.startswith("55 Hz:")
+
+
+def test_an_order_of_legs_is_corrected_where_the_file_has_other_names(log: Log, tmp_path: Path) -> None:
+    """Two hips have the wrong sign as well: what was typed for them moves on with the legs."""
+    order = [3, 4, 5, 0, 1, 2, *range(6, 12)]
+    wrong = np.ones(12)
+    wrong[[0, 6]] = -1.0
+    arrays = {"pos": (log.q * wrong)[:, order], "vel": (log.dq * wrong)[:, order]}
+    columns = {"time": log.t, **{f"w{axis}": log.gyro[:, i] for i, axis in enumerate("xyz")}}
+    columns |= {f"a{axis}": log.accel[:, i] for i, axis in enumerate("xyz")}
+    columns |= {f"{name}_{what}": one[:, i] for what, one in arrays.items() for i, name in enumerate(log.joint_names)}
+    table = np.column_stack(list(columns.values()))
+    np.savetxt(tmp_path / "log.csv", table, delimiter=",", header=",".join(columns), comments="", fmt="%.12g")
+    options = ReadOptions()
+    for _ in range(3):
+        reading, findings = read_checked(tmp_path / "log.csv", options)
+        words = correcting_words(findings, options)
+        if not words:
+            break
+        options = ReadOptions(
+            **{one[2:].replace("-", "_"): value for one, value in zip(words[::2], words[1::2], strict=True)}
+        )
+    np.testing.assert_allclose(reading.log.q, log.q, atol=1e-9)
+
+
+def test_ground_truth_comes_from_a_file_of_its_own(log: Log, tmp_path: Path) -> None:
+    blind(log).save(tmp_path / "walk.npz")
+    log.save(tmp_path / "truth.tum")
+    read_in = open_log(tmp_path / "walk.npz", ReadOptions(truth=str(tmp_path / "truth.tum")))
+    np.testing.assert_allclose(read_in.pos_w, log.pos_w, atol=1e-9)
+    np.testing.assert_allclose(read_in.vel_w, log.vel_w, atol=0.05)
+    late(log).save(tmp_path / "late.tum")
+    asked = ReadOptions(truth=str(tmp_path / "late.tum"))
+    _, findings = read_checked(tmp_path / "walk.npz", asked)
+    assert [one.name for one in findings if not one.ok and one.certain] == ["truth_clock"]
+    reading, findings = read_checked(tmp_path / "walk.npz", replace(asked, fix=True))
+    assert not warnings_of(findings, asked)
+    np.testing.assert_allclose(reading.log.pos_w, log.pos_w[np.searchsorted(log.t, reading.log.t - 1e-6)], atol=0.01)
+    log.slice(t1=6.0).save(tmp_path / "elsewhere.tum")
+    part = tmp_path / "part.npz"
+    blind(log).slice(8.0).save(part)
+    with pytest.raises(GaitError, match="elsewhere.tum and the log do not overlap in time"):
+        open_log(part, ReadOptions(truth=str(tmp_path / "elsewhere.tum")))

@@ -28,6 +28,8 @@ def test_a_run_with_feet_has_them_and_another_has_not(log: Log) -> None:
     # Four centimetres: the feet are where forward kinematics has them, and the ground is below.
     height = found.foot_pos_w[-1, :, 2].min() - found.ground_height[-1]
     assert 0.0 < height < 0.04
+    # Of a long log a second copy would be large.
+    assert np.shares_memory(found.pose_cov, states.pose_cov)
     without = Estimator.load("go1").run(log)
     assert all(getattr(without, name) is None for name in FEET) and without.leg_names == ()
     assert np.array_equal(without.vel_w, found.vel_w), "they change no number"

@@ -1,10 +1,13 @@
 """The MuJoCo model against the robot's YAML, MuJoCo's conventions, and how feet meet the ground."""
 
+from dataclasses import replace
+
 import needs
 import numpy as np
 import pytest
 
 from gait import GaitError, Robot
+from gait.robot import robot_names
 
 mujoco = pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 
@@ -33,6 +36,28 @@ def rotation(quat: np.ndarray) -> np.ndarray:
     out = np.empty(9)
     mujoco.mju_quat2Mat(out, quat)
     return out.reshape(3, 3)
+
+
+def test_every_quadruped_that_ships_can_be_simulated() -> None:
+    for name in robot_names():
+        robot = Robot.load(name)
+        if robot.num_legs == 4 and robot.num_joints == 12:
+            assert build_model(robot, EpisodeConfig()).nq == 19, name
+
+
+def test_an_inertia_that_no_body_has_becomes_the_nearest_one(go1: Robot) -> None:
+    # The thigh of the Mini Cheetah as published: 0.0018 and 0.0004 kg m^2, but 0.0023 about the third axis.
+    published = Robot.load("mini_cheetah").links[0][1].inertia
+    moments = np.linalg.eigvalsh(published)
+    assert moments[0] + moments[1] < moments[2]
+    body = build_model(Robot.load("mini_cheetah"), EpisodeConfig()).body("fr_thigh")
+    R = rotation(body.iquat)
+    used = R @ np.diag(body.inertia) @ R.T
+    assert body.inertia[1] + body.inertia[2] >= body.inertia[0]
+    assert np.linalg.norm(used - published) < 0.06 * np.linalg.norm(published)
+    empty = replace(go1.legs[0], mass=np.zeros(3))
+    with pytest.raises(GaitError, match="MuJoCo cannot simulate go1: .* correct its description"):
+        build_model(replace(go1, legs=(empty, *go1.legs[1:])), EpisodeConfig())
 
 
 def test_masses_centres_and_inertias_are_the_robots(go1: Robot, model) -> None:

@@ -176,8 +176,10 @@ def study_charts(study: Study) -> list[Chart]:
     return charts
 
 
-def write_walk_report(study: Study, path: Path, title: str, settings: Mapping[str, str]) -> None:
-    """Write tables, plots and settings as an HTML report."""
+def write_walk_report(
+    study: Study, path: Path, title: str, settings: Mapping[str, str], warnings: Sequence[str] = ()
+) -> None:
+    """Write tables, plots and settings as an HTML report; warnings stand on top."""
     from gait.report.describe import installation
     from gait.report.html import write_report
 
@@ -193,7 +195,7 @@ def write_walk_report(study: Study, path: Path, title: str, settings: Mapping[st
         *(Row(f"log.{walk.course}", described(walk.log), "-") for walk in study.walks),
         *installation(),
     ]
-    write_report(path, title, summary(study), tables, study_charts(study), facts)
+    write_report(path, title, "\n".join([summary(study), *warnings]), tables, study_charts(study), facts)
 
 
 def summary(study: Study) -> str:

@@ -96,6 +96,15 @@ def wrapped(notes: Iterable[str]) -> list[str]:
     return lines
 
 
+def outputs_of(write: str, known: Sequence[str]) -> tuple[str, ...]:
+    """The files that `--write` asks for."""
+    wanted = tuple(filter(None, (word.strip() for word in write.split(","))))
+    for word in wanted:
+        if word not in known:
+            raise GaitError(f"--write cannot write '{word}': choose some of {', '.join(known)}, with commas")
+    return wanted
+
+
 def refuse_overwriting(paths: Sequence[Path], force: bool) -> None:
     """Raise if a file to be written is there, unless the user says that it may be written over."""
     for path in paths:

@@ -119,7 +119,8 @@ def _methods(options: EvalOptions) -> Outcome:
         path = report_file(options.out, "eval")
         settings = _settings(options, paths, study.methods)
         title = f"Methods on {paths[0].name if len(paths) == 1 else f'{len(paths)} logs'}"
-        write_walk_report(study, path, title, settings)
+        warnings = [note for note in read.notes if note.startswith("LOOK ")]
+        write_walk_report(study, path, title, settings, warnings)
     title += ", mean (standard deviation)" if len(paths) > 1 else ""
     return Outcome(
         [*walk_rows(study), *read.wrong],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import textwrap
 from dataclasses import dataclass
 from itertools import takewhile
@@ -86,8 +88,16 @@ def _import(options: RobotOptions, robot: Robot, notes: list[str]) -> Outcome:
     with atomic_path(out) as temporary:
         temporary.write_text(robot_text(robot), encoding="utf-8")
     rows, text = _described(robot)
-    notes += [f"LOOK {line}" for line in _mistakes(robot)]
+    mistakes = _mistakes(robot)
+    notes += [f"LOOK {line}" for line in mistakes]
     following = f"gait robot show {quote(out)} --out {quote(out.with_suffix('.png'))}"
+    turned = next((found[1] for line in mistakes if (found := re.search(r"--rpy (\S+)$", line))), "")
+    if turned and not options.rpy:
+        # First of all the axes have to be right.
+        given = {"--feet": options.feet, "--base": options.base, "--imu": options.imu, "--sole": options.sole}
+        words = [word for name, value in {**given, "--name": options.name}.items() if value for word in (name, value)]
+        words = ["gait", "robot", "import", options.robot, *words, "--rpy", turned, "--out", str(out), "--force"]
+        following = shlex.join(words)
     text = f"{_summary(robot)}\n{text}"
     return Outcome(rows, f"{robot.name}, from {options.robot}", out, following, text=text, notes=notes)
 

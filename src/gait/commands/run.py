@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, share_bar
+from gait.commands import Common, Outcome, outputs_of, quote, share_bar
 from gait.errors import GaitError
 from gait.methods import DEFAULT
 from gait.read_options import NONE, ReadOptions, asked, given_words
@@ -77,7 +77,7 @@ class RunOptions(Common, ReadOptions):
     out: Optional[Path] = None  # noqa: UP045
     """Folder for the results, which must not hold anything; runs/run/STAMP by default."""
     write: str = ",".join(OUTPUTS)
-    """What to write, with commas: tum, csv, mcap, report; csv takes most room and time, 1.4 kB a sample."""
+    """What to write, with commas: tum, csv, mcap, report; csv takes most room and time, 2 kB a sample."""
     view: Optional[tuple[Path, ...]] = None  # noqa: UP045
     """Show the robot in Rerun; with the name of an .rrd file, write that instead."""
 
@@ -86,7 +86,7 @@ def run(options: RunOptions) -> Outcome:
     """Read, estimate, write, and report the accuracy."""
     if options.view is not None and len(options.view) > 1:
         raise GaitError("--view takes one file: give the log before it, as in gait run LOG --view run.rrd")
-    outputs = _outputs(options)
+    outputs = outputs_of(options.write, OUTPUTS)
     with share_bar(options.interactive) as progress:
         from gait.io.atomic import whole_folder
         from gait.io.checked import correcting_words, read_checked, warnings_of, wrong_rows
@@ -100,7 +100,7 @@ def run(options: RunOptions) -> Outcome:
         done, view = _estimate(options, reading.log)
         log, rows = done.log, [*_rows(done), *wrong_rows(findings)]
         with whole_folder(options.out, "run") as folder:
-            _write(options, outputs, folder.work, done, rows, progress)
+            _write(options, outputs, folder.work, done, rows, warnings_of(findings, options), progress)
             if view is not None:
                 view.show_run(log, done.trajectory, done.details, _fifth(progress, "drawing for Rerun", 0.8))
                 view.close()
@@ -108,13 +108,22 @@ def run(options: RunOptions) -> Outcome:
     following = shlex.join(["gait", verb, str(options.log), *more, *given_words(options)])
     if fix := correcting_words(findings, options):
         # First of all the figures have to be right.
-        following = shlex.join(["gait", "run", str(options.log), *fix])
+        following = shlex.join(["gait", "run", str(options.log), *_own_words(options), *fix])
     elif options.view:
         following = f"rerun {quote(options.view[0])}"
     method = done.trajectory.source
     title = f"{options.log.name} by {method}: {log.duration:.1f} s of {done.estimator.robot.name}"
     notes = (*warnings_of(findings, options), *reading.notes, *_notes(done))
     return Outcome(rows, tables=[_table(rows, title, method)], notes=notes, wrote=folder.final, next=following)
+
+
+def _own_words(options: RunOptions) -> list[str]:
+    """Words for the options of this verb alone, but for the folder: that of a run is not used again."""
+    words = ["--method", options.method] if options.method != DEFAULT else []
+    words += ["--start", options.start] if options.start != "auto" else []
+    words += ["--fuse", *options.fuse] if options.fuse else []
+    words += ["--sensors", str(options.sensors)] if options.sensors else []
+    return [*words, *(["--write", options.write] if options.write != ",".join(OUTPUTS) else [])]
 
 
 def fused_names(words: tuple[str, ...]) -> list[str]:
@@ -182,21 +191,12 @@ def _estimate(options: RunOptions, log: Log) -> tuple[_Run, View | None]:
     trajectory = estimator.run(log, start)
     spent = time.perf_counter() - begin
     details = None
-    if view is not None or {REPORT, "mcap", "csv"} & set(_outputs(options)):
+    if view is not None or {REPORT, "mcap", "csv"} & set(outputs_of(options.write, OUTPUTS)):
         # Once more, and not timed: to record attention and feet costs time, and changes no number.
         del trajectory  # else both are in memory at once
         attentive = Estimator.load(estimator.robot, options.method, attention=True, feet=True)
         trajectory, details = attentive.run_with_details(log, start)
     return _Run(log, estimator, start, trajectory, details, spent), view
-
-
-def _outputs(options: RunOptions) -> tuple[str, ...]:
-    """What the user wants written."""
-    wanted = tuple(filter(None, (word.strip() for word in options.write.split(","))))
-    for word in wanted:
-        if word not in OUTPUTS:
-            raise GaitError(f"--write cannot write '{word}': choose some of {', '.join(OUTPUTS)}, with commas")
-    return wanted
 
 
 def _measurements(options: RunOptions, log: Log) -> tuple[list[Fused], dict[str, ExternalSensor]]:
@@ -279,8 +279,9 @@ def _table(rows: list[Row], title: str, method: str) -> Table:
 
 
 def _write(
-    options: RunOptions, outputs: Sequence[str], folder: Path, done: _Run, rows: list[Row], progress: Progress
-) -> None:
+    options: RunOptions, outputs: Sequence[str], folder: Path, done: _Run, rows: list[Row], warnings: Sequence[str],
+    progress: Progress,
+) -> None:  # fmt: skip
     """Write the files of the run."""
     from gait.io.ros.mcap_writer import write_mcap
     from gait.report.describe import installation
@@ -312,6 +313,6 @@ def _write(
         title = f"{options.log.name} by {done.trajectory.source}"
         assert done.details is not None
         pages = run_pages(log, trajectory, done.details, rows)
-        write_report(folder / "report.html", title, words, *pages, facts)
+        write_report(folder / "report.html", title, "\n".join([words, *warnings]), *pages, facts)
     (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     (folder / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, share_bar
+from gait.commands import Common, Outcome, outputs_of, share_bar
 from gait.methods import DEFAULT
 from gait.read_options import ReadOptions, given_words
 from gait.rows import Row, rows_to_json
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from gait.log import Log
     from gait.smoothing import Smoothed
 
+OUTPUTS = ("tum", "csv", "mcap")
+"""Files that are written, by what `--write` calls them."""
 SHOWN = {
     "velocity_rmse": "velocity, rms error",
     "re_pos_5s": "drift in 5 s",
@@ -48,12 +50,15 @@ class SmoothOptions(Common, ReadOptions):
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
     out: Optional[Path] = None  # noqa: UP045
     """Folder for the results, which must not hold anything; runs/smooth/STAMP by default."""
+    write: str = ",".join(OUTPUTS)
+    """What to write, with commas: tum, csv, mcap; csv takes most room and time, 1.4 kB a sample."""
 
 
 def run(options: SmoothOptions) -> Outcome:
     """Read, smooth, write, and compare with the filter."""
     from gait.report.table import Cell, Table, TableLine
 
+    outputs = outputs_of(options.write, OUTPUTS)
     with share_bar(options.interactive) as progress:
         from gait.estimator import Estimator
         from gait.io.atomic import whole_folder
@@ -64,7 +69,7 @@ def run(options: SmoothOptions) -> Outcome:
         progress("reading the log", 0.0)
         reading, findings = read_checked(options.log, options)
         log = reading.log
-        estimator = Estimator.load(options.robot or log.robot, options.method, feet=True)
+        estimator = Estimator.load(options.robot or log.load_robot(), options.method, feet=True)
         progress("smoothing", 0.2)
         begin = time.perf_counter()
         done = smooth_with(estimator, log, options.start)
@@ -76,10 +81,12 @@ def run(options: SmoothOptions) -> Outcome:
         rows += [Row("time", spent, "s"), *wrong_rows(findings)]
         progress("writing", 0.6)
         with whole_folder(options.out, "smooth") as folder:
-            done.smoothed.to_tum(folder.work / "trajectory.tum")
-            done.smoothed.to_csv(folder.work / "trajectory.csv")
-            gyro = log.reorder(estimator.robot).gyro
-            write_mcap(folder.work / "trajectory.mcap", done.smoothed, estimator.robot, gyro)
+            if "tum" in outputs:
+                done.smoothed.to_tum(folder.work / "trajectory.tum")
+            if "csv" in outputs:
+                done.smoothed.to_csv(folder.work / "trajectory.csv")
+            if "mcap" in outputs:
+                write_mcap(folder.work / "trajectory.mcap", done.smoothed, estimator.robot, log.gyro)
             settings = {"log": str(options.log), "method": options.method, "start": options.start}
             (folder.work / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
             (folder.work / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")
@@ -95,11 +102,12 @@ def run(options: SmoothOptions) -> Outcome:
     )  # fmt: skip
     title = f"{options.log.name} by {estimator.method}: {log.duration:.1f} s in {spent:.2f} s"
     table = Table("smooth", title, "", ("",), tuple(found), lines, best="")
-    following = ["gait", "info", str(folder.final / "trajectory.csv")]
+    written = next((str(folder.final / f"trajectory.{one}") for one in ("csv", "tum") if one in outputs), "")
+    following = ["gait", "info", written] if written else ["gait", "view", str(options.log), *given_words(options)]
     if fix := correcting_words(findings, options):
         following = ["gait", "smooth", str(options.log), *fix]
-    elif log.has_truth:
-        following = ["gait", "eval", str(options.log), following[-1], *given_words(options)]
+    elif log.has_truth and written:
+        following = ["gait", "eval", str(options.log), written, *given_words(options)]
     notes = (*_latency_notes(done), *warnings_of(findings, options), *reading.notes)
     return Outcome(rows, tables=[table], notes=notes, wrote=folder.final, next=shlex.join(following))
 

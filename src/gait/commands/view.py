@@ -16,11 +16,9 @@ from gait.read_options import ReadOptions
 from gait.rows import Row
 
 if TYPE_CHECKING:
-    from gait.estimator import StateArrays
     from gait.log import Log, Trajectory
+    from gait.report.view_page import Track
     from gait.robot import Robot
-
-    Tracks = dict[str, tuple[Trajectory, StateArrays]]
 
 
 @dataclass(frozen=True)
@@ -53,22 +51,24 @@ def run(options: ViewOptions) -> Outcome:
             raise GaitError(f"{options.out} does not end in .html: name the page so")
         refuse_overwriting([options.out], options.force)
     with share_bar(options.interactive) as progress:
+        from gait.io.atomic import atomic_path
         from gait.io.checked import correcting_words, read_checked, warnings_of, wrong_rows
-        from gait.report.view_page import LEAST, events, slip_share, view_page, write_view
+        from gait.report.view_page import LEAST, events, slip_share, view_page
 
         progress("reading the log", 0.0)
         reading, findings = read_checked(options.log, options)
         log, notes = reading.log, [*warnings_of(findings, options), *reading.notes]
         progress("estimating", 0.2)
-        robot, tracks = _tracks(options, log, notes)
+        robot, first, tracks = _tracks(options, log, notes)
         progress("drawing", 0.8)
         title = f"{options.log.name}: {log.duration:.1f} s of {robot.name}"
-        found = events(log.reorder(robot), next(iter(tracks.values()))[0], robot)
+        found = events(log.reorder(robot), first, robot)
+        page = view_page(title, log, robot, first, tracks)
         if options.out is not None:
-            write_view(options.out, title, log, robot, tracks)
-        else:
-            page = view_page(title, log, robot, tracks)
-    rows = [Row("duration", log.duration, "s"), Row("methods", " ".join(tracks), "-")]
+            with atomic_path(options.out) as temporary:
+                temporary.write_text(page, encoding="utf-8")
+    names = " ".join(track["name"] for track in tracks)
+    rows = [Row("duration", log.duration, "s"), Row("methods", names, "-")]
     rows += [Row(f"{kind}s", sum(one.kind == kind for one in found), "-") for kind in ("slip", "fault", "gap")]
     if share := slip_share(log):
         rows.append(Row("slip_fraction", share, "-"))
@@ -81,28 +81,33 @@ def run(options: ViewOptions) -> Outcome:
     rows.append(Row("size", options.out.stat().st_size / 1e6, "MB"))
     following = f"xdg-open {quote(options.out)}"
     if fix := correcting_words(findings, options):
-        following = shlex.join(["gait", "view", str(options.log), "--out", str(options.out), "--force", *fix])
+        words = ["gait", "view", str(options.log), "--methods", *options.methods, "--out", str(options.out), "--force"]
+        following = shlex.join([*words, *fix])
     return Outcome(rows, title=title, notes=notes, wrote=options.out, next=following)
 
 
-def _tracks(options: ViewOptions, log: Log, notes: list[str]) -> tuple[Robot, Tracks]:
-    """Estimates by method; those that cannot run on the log are left out, and notes say why."""
+def _tracks(options: ViewOptions, log: Log, notes: list[str]) -> tuple[Robot, Trajectory, list[Track]]:
+    """The robot, the estimate of the first method, and what to show of each; notes say which cannot run, and why."""
     from gait.estimator import Estimator
     from gait.methods import BUILT_IN, DEFAULT
+    from gait.report.view_page import frames, track_of
 
-    found: Tracks = {}
-    why, robot = "no method was given", None
+    found: list[Track] = []
+    shown: tuple[Robot, Trajectory] | None = None
+    why, rows = "no method was given", frames(log.t)
     for method in dict.fromkeys((DEFAULT, *BUILT_IN) if "all" in options.methods else options.methods):
         try:
-            estimator = Estimator.load(options.robot or log.robot, method)
-            found[method] = estimator.run_with_details(log, options.start)
-            robot = estimator.robot
-        except GaitError as error:  # noqa: PERF203
+            estimator = Estimator.load(options.robot or log.load_robot(), method)
+            trajectory, details = estimator.run_with_details(log, options.start)
+        except GaitError as error:
             why = str(error)
             notes.append(f"left out {method}: {why}")
-    if robot is None:
+            continue
+        found.append(track_of(method, trajectory, details, rows))
+        shown = shown or (estimator.robot, trajectory)
+    if shown is None:
         raise GaitError(f"no method can estimate {options.log}: {why}")
-    return robot, found
+    return *shown, found
 
 
 def _serve(options: ViewOptions, page: str) -> None:

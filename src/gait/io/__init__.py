@@ -14,6 +14,7 @@ from gait.io.grandtour import GrandTour
 from gait.io.hdf5 import Hdf5
 from gait.io.npz import Npz
 from gait.io.ros.bag import Bag
+from gait.io.signals import Signal, with_truth
 from gait.io.storage import is_remote, local_copy, location
 from gait.io.tum import Tum
 from gait.log import Log, Record, Trajectory
@@ -23,6 +24,8 @@ FORMATS: tuple[Format, ...] = (Npz(), GrandTour(), Bag(), Hdf5(), Csv(), Tum())
 """Every format, in the order in which a file is offered to them."""
 
 _HEAD = 65536
+_POSES = (".tum", ".txt", ".csv", ".npz")
+"""Endings of files that may be given as ground truth; anything else is a topic, or a name within the log."""
 
 
 def open_log(path: str | Path, options: ReadOptions | None = None) -> Log:
@@ -64,10 +67,26 @@ def read(path: str | Path, options: ReadOptions | None = None, notes: Notes | No
     head = b"" if path.is_dir() else _head(path)
     for candidate in FORMATS:
         if _holds(candidate, path) if path.is_dir() else candidate.matches(head):
-            record = candidate.read(path, options, notes)
+            other = _truth_file(options)
+            record = candidate.read(path, options if other is None else replace(options, truth=None), notes)
+            if other is not None and isinstance(record, Log):
+                record = with_truth(record, _truth_of(other), options, notes)
             return Reading(record, str(path), tuple(notes.lines), tuple(notes.streams))
     known = ", ".join(candidate.name for candidate in FORMATS)
     raise GaitError(f"{path} is in no format that gait knows ({known}): see docs/log.md for how to convert it")
+
+
+def _truth_file(options: ReadOptions) -> Path | None:
+    """The file that is given as ground truth, where that is no topic."""
+    path = Path(options.truth) if options.truth else None
+    return path if path is not None and path.suffix.lower() in _POSES and path.is_file() else None
+
+
+def _truth_of(path: Path) -> Signal:
+    """Poses of a trajectory; velocities too, unless they are but differences of the positions."""
+    found = read(path).trajectory
+    names = ("pos_w", "quat_wb_wxyz") if Tum().matches(_head(path)) else ("pos_w", "quat_wb_wxyz", "vel_w")
+    return Signal(path.name, found.t, {name: found.need(name) for name in names})
 
 
 def _holds(candidate: Format, folder: Path) -> bool:

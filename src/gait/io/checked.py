@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,17 +58,26 @@ def _findings(reading: Reading, options: ReadOptions) -> tuple[CheckFinding, ...
 
 def _with(options: ReadOptions, findings: Sequence[CheckFinding]) -> ReadOptions:
     """The options with those that correct the findings."""
-    for one in findings:
-        option, _, value = one.fix.partition(" ")
+    # A correction of legs may be two options: joints by their names first, then signs of those.
+    words = [word for one in findings for word in re.findall(r"(--\S+)(?: ([^- ]\S*))?", one.fix)]
+    for option, value in words:
         if option == "--scale":
             options = replace(options, scale=",".join(filter(None, (options.scale, value))))
         elif option == "--align-clock":
             options = replace(options, align_clock=True)
         elif option == "--joint-names" and options.joint_names is None:
-            options = replace(options, joint_names=value)
+            options = replace(options, joint_names=value, scale=_moved(options.scale, value))
         elif option == "--robot":
             options = replace(options, robot=value)
     return options
+
+
+def _moved(scale: str | None, joint_names: str) -> str | None:
+    """What is said of the units of joints, for the joints that they are taken for from now on."""
+    names = dict(pair.split("=", 1) for pair in joint_names.split(","))
+    items = [item.partition("=") for item in (scale or "").split(",")]
+    parts = [(*name.partition("."), sign, unit) for name, sign, unit in items]
+    return ",".join("".join((field, dot, names.get(part, part), *rest)) for field, dot, part, *rest in parts) or None
 
 
 def correcting_words(findings: Sequence[CheckFinding], options: ReadOptions) -> list[str]:

@@ -112,6 +112,8 @@ def _first(path: Path, lines: Sequence[str]) -> int:
     start = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
     if start is None:
         raise GaitError(f"{path} has no line that names its columns: see docs/log.md for the names")
+    if all(table.is_number(name) for name in lines[start].split(_separator(lines[start]))):
+        raise GaitError(f"{path} begins with numbers: its first line must name the columns, see docs/logs.md for names")
     if lines[start].count(",") > MOST_COLUMNS:
         raise GaitError(f"{path} has more than {MOST_COLUMNS} columns: it is damaged, or another kind of file")
     separator = _separator(lines[start])
@@ -127,7 +129,7 @@ def _is_foreign(lines: Sequence[str], start: int) -> bool:
         return False
     names = [name.strip().strip('"') for name in lines[start].split(",")]
     # A file with gait's names means them; a misspelled one among them is reported.
-    return not _stems(names) & _FIELDS and not all(table.is_number(name) for name in names)
+    return not _stems(names) & _FIELDS
 
 
 def _stems(names: Sequence[str]) -> set[str]:

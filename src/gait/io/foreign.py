@@ -139,6 +139,8 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
         del signals["truth"]
     if "truth" in signals:
         _settle_quaternions(by_field["quat_wb_wxyz"], signals["truth"], signals["imu"], notes)
+    if options.truth not in (None, NONE) and "truth" not in signals:
+        raise GaitError(f"{path} has no pose such as {options.truth}, and there is no such file: leave out --truth")
     with located(path):
         return merge(signals, robot, notes, path.name, options)
 
@@ -216,6 +218,9 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
             have, lacks = ", ".join(parts.values()), f"{field}.{missing[0]}"
             raise GaitError(f"{path} has {have} for {field}, but nothing for {lacks}: name it with --columns")
         columns = np.column_stack([values[parts[part]] * found[parts[part]].scale for part in order])
+        if silent := [parts[part] for i, part in enumerate(order) if not np.isfinite(columns[:, i]).any()]:
+            _tell_silent(field, silent, path, notes)
+            continue
         columns = _without_holes(t, columns, [parts[part] for part in order], notes)
         known = np.isfinite(columns).all(axis=1) & np.isfinite(t)
         if known.any():
@@ -225,6 +230,15 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
         if not known.all():
             notes.say(f"{field}: {int(known.sum())} of {len(known)} rows have numbers")
     return log_of(pieces, options, notes, path)
+
+
+def _tell_silent(field: str, columns: Sequence[str], path: Path, notes: Notes) -> None:
+    """Note the columns of a field that hold no number at all, or raise where there is no estimate without them."""
+    many = len(columns) > 1
+    words = f"column{'s' if many else ''} {', '.join(columns)} hold{'' if many else 's'} no numbers"
+    if field in _NEEDED:
+        raise GaitError(f"{path}: {words}, and without {field} there is no estimate: record {'them' if many else 'it'}")
+    notes.say(f"{words}, so {field} is left out")
 
 
 def _without_holes(t: Array, columns: Array, names: Sequence[str], notes: Notes) -> Array:
@@ -241,7 +255,7 @@ def _without_holes(t: Array, columns: Array, names: Sequence[str], notes: Notes)
         near = inside & (t[known][before + 1] - t[known][before] <= MAX_GAP)
         filled[holes, i] = np.where(near, np.interp(t[holes], t[known], columns[known, i]), np.nan)
         lost = int((~near).sum())
-        rest = f"; {lost} rows in longer gaps are dropped" if lost else ""
+        rest = f"; {lost} row{'s in longer gaps are' if lost > 1 else ' in a longer gap is'} dropped" if lost else ""
         notes.say(f"column {name}: {int(holes.sum())} of {len(t)} cells are not numbers, and were interpolated{rest}")
     return filled
 

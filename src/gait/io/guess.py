@@ -149,7 +149,7 @@ def _joint_field(means: set[str]) -> str | None:
 
 def _field(words: Sequence[str], last: Sequence[str]) -> str | None:
     every, own = _meant(words), _meant(last)
-    if "gyro" in own or ("velocity" in own and "angular" in words):
+    if "gyro" in own or ("velocity" in own and {"angular", "ang"} & set(words)):
         return "t" if "time" in own else "gyro"
     for meaning, field in (("time", "t"), ("accel", "accel"), ("rotation", "quat_wb_wxyz")):
         if meaning in own:

@@ -52,21 +52,30 @@ def match_joints(theirs: Names, ours: Names, given: str | None = None) -> JointM
     Args:
         theirs: names in the log, in its order; names it has beyond those of the robot do not matter.
         ours: names of the robot's joints, `Robot.joint_names`.
-        given: what the user says, as `ReadOptions.joint_names`: pairs `theirs=ours`, or ours in their order.
+        given: what the user says, as `ReadOptions.joint_names`: pairs `theirs=ours`, where theirs may
+            be our name for it too, or ours in their order.
 
     Raises:
         GaitError: if no rule fits all joints; the message has the option to type.
     """
     theirs, ours = list(theirs), list(ours)
     pairs = _pairs(given, theirs, ours)
+    found = _by_rules(theirs, ours, pairs)
+    if found is None:
+        raise GaitError(_complaint(theirs, ours, pairs))
+    names, words = found
+    return JointMap(tuple(theirs.index(names[name]) for name in ours), _note(names, ours, theirs, words))
+
+
+def _by_rules(theirs: Names, ours: Names, pairs: Mapping[str, str]) -> tuple[dict[str, str], str] | None:
+    """Their name for each of ours by the first rule that fits all that are not given, and the rule in words."""
     wanted = [name for name in ours if name not in pairs]
     left = [name for name in theirs if name not in pairs.values()]
     for key, our_key, words in _RULES:
         found = _by_key(left, wanted, key, our_key)
         if found is not None:
-            names = {**pairs, **found}
-            return JointMap(tuple(theirs.index(names[name]) for name in ours), _note(names, ours, theirs, words))
-    raise GaitError(_complaint(theirs, ours, pairs))
+            return {**pairs, **found}, words
+    return None
 
 
 def _plain(name: str) -> object:
@@ -129,6 +138,10 @@ def _pairs(given: str | None, theirs: Names, ours: Names) -> dict[str, str]:
         )
     both = [item.partition("=")[::2] for item in items] if paired else zip(theirs, items, strict=True)
     pairs = {target.strip(): name.strip() for name, target in both}
+    if any(name not in theirs and name in ours for name in pairs.values()):
+        # A joint by our name is the one that is taken for it otherwise: so does a check name what it found.
+        usual, _ = _by_rules(theirs, ours, {}) or ({}, "")
+        pairs = {target: name if name in theirs else usual.get(name, name) for target, name in pairs.items()}
     for names, known, who in (pairs.values(), theirs, "log"), (pairs if paired else (), ours, "robot"):
         unknown = [name for name in names if name not in known]
         if unknown:

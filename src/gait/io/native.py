@@ -41,7 +41,7 @@ def as_asked(record: Log | Trajectory, options: ReadOptions, notes: Notes, path:
 def _joints(log: Log, options: ReadOptions, notes: Notes) -> Log:
     """Joints by the names that the user gives, in the order of the robot that the user names."""
     if options.joint_names:
-        robot = Robot.load(options.robot or log.robot)
+        robot = Robot.load(options.robot) if options.robot else log.load_robot()
         match = match_joints(log.joint_names, robot.joint_names, options.joint_names)
         ours = {log.joint_names[place]: name for place, name in zip(match.index, robot.joint_names, strict=True)}
         # A name that is free now must not meet one that another joint had.

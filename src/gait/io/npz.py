@@ -24,6 +24,9 @@ from gait.io.native import as_asked
 from gait.log import Log, Record, Trajectory
 from gait.read_options import ReadOptions
 
+_PIECE = 1 << 20
+"""Bytes that are unpacked at once."""
+
 
 class Npz:
     """Exact: what is loaded equals what was saved, to the last bit."""
@@ -42,6 +45,9 @@ class Npz:
             return _read_foreign(arrays, options, notes, path)
         kind, metadata = parse_header(str(arrays.pop("header")), str(path))
         arrays["t"] = clock.unpack(arrays, str(path))
+        for array in arrays.values():
+            # Nobody else has them, so that the record need not copy them.
+            array.flags.writeable = False
         return as_asked(build(kind, arrays, metadata, str(path)), options, notes, path)
 
     def write(self, record: Record, path: Path, compress: bool = False) -> None:
@@ -115,7 +121,14 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget, ob
             raise ValueError("not an array of plain numbers")
         if count * dtype.itemsize > member.file_size:
             raise ValueError("the array claims more than there is")
-        data = file.read(count * dtype.itemsize)
-        if len(data) != count * dtype.itemsize or file.read(1):
+        array = np.empty(count, dtype=dtype)
+        room, filled = memoryview(array.view(np.uint8)), 0
+        # Piece by piece: a second copy of a long log would double the memory.
+        while filled < len(room) and (got := file.readinto(room[filled : filled + _PIECE])):
+            filled += got
+        if filled != len(room) or file.read(1):
             raise ValueError("the array is cut short, or more follows it")
-    return np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C").copy()
+    if fortran:
+        return array.reshape(shape, order="F").copy()
+    array.shape = shape
+    return array

@@ -31,6 +31,8 @@ GREATEST = 1e9
 """Beyond any sensor in its unit: such a value is damage, and its square might not be a number."""
 COLLAPSED = 0.5
 """A signal that keeps less of its samples than this, since stamps repeat, has stamps that were rounded."""
+_HAIR = 1e-6
+"""Stamps this near (s) are one."""
 QUICK = 0.02
 """Length of the parabola for joint velocities, s: joints move faster than bodies."""
 
@@ -104,7 +106,8 @@ def mend(signal: Signal, notes: Notes, optional: tuple[str, ...] = ()) -> Signal
         kinds = len(steps) + 1 - int((steps == 0.0).sum())
         raise GaitError(
             f"{signal.name}: {len(steps) + 1} samples have {kinds} different stamps, which were rounded when they were"
-            " recorded: use the other clock (--time message or --time header), or record stamps with all their digits"
+            " recorded: record stamps with all their digits, or of a bag use the other clock (--time message or --time"
+            " header)"
         )
     if repeated:
         notes.say(f"{signal.name}: {int((steps == 0.0).sum())} samples with a repeated stamp dropped")
@@ -170,6 +173,9 @@ def merge(
                 rates = f"{signal.rate:.4g} Hz {how} to the stamps of {imu.name} at {imu.rate:.4g} Hz"
                 notes.say(f"{signal.name} at {rates}")
             arrays |= signal.at(t, hold=("q_des",))
+    for array in arrays.values():
+        # Nobody else has them, so that the Log need not copy them.
+        array.flags.writeable = False
     return Log(**arrays, robot=robot, source=source)
 
 
@@ -190,6 +196,34 @@ def _prepare_truth(truth: Signal, imu: Signal, notes: Notes, align: bool) -> Sig
     if align:
         truth.t = aligned_stamps(truth, imu, notes)
     return truth
+
+
+def with_truth(log: Log, truth: Signal, options: ReadOptions, notes: Notes) -> Log:
+    """A log with the ground truth of another file, on its own stamps: pos_w, quat_wb_wxyz and perhaps vel_w.
+
+    Args:
+        log: without ground truth, or with another one, which goes.
+        truth: what the other file has.
+        options: with `scale` and `align_clock`.
+        notes: is told what was done.
+    """
+    truth = mend(truth, notes, ("vel_w",))
+    truth.arrays = scaled(truth.arrays, options.scale, {**AXES, "leg": log.leg_names, "joint": log.joint_names})
+    imu = Signal("the log", log.t, {"gyro": log.gyro})
+    truth = _prepare_truth(truth, imu, notes, options.align_clock)
+    # Text has nanoseconds: a stamp is the same all the same.
+    inside = (log.t >= truth.t[0] - _HAIR) & (log.t <= truth.t[-1] + _HAIR)
+    if int(inside.sum()) < 2:
+        raise GaitError(
+            f"{truth.name} and the log do not overlap in time ({_span(truth)} and {_span(imu)}): align its clock with"
+            " --align-clock, or record both on one clock"
+        )
+    if not inside.all():
+        notes.say(f"{int((~inside).sum())} of {len(log)} rows are left out, for which there is no truth")
+    t = log.t[inside]
+    _say_gaps(truth, t, notes)
+    kept = {name: array[inside] for name, array in log.arrays().items()}
+    return log.replace(**{**kept, "foot_vel_w": None, **truth.at(t)})
 
 
 def aligned_stamps(truth: Signal, imu: Signal, notes: Notes) -> Array:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gait.errors import GaitError, os_errors
+from gait.errors import GaitError, install_hint, os_errors
 from gait.io.atomic import atomic_path
 
 _URL = re.compile(r"^([a-z][a-z0-9+.-]+):/+")
@@ -144,8 +144,8 @@ def _file_system(url: str) -> tuple[Any, str]:
             fs, root = fsspec.core.url_to_fs(url)
             return fs, root.rstrip("/")
     except ImportError:
-        install = "'gait-estimator[cluster]'" if package in ("s3fs", "fsspec") else package
-        raise GaitError(f"{protocol}:// needs {package}: run `pip install {install}`") from None
+        install = install_hint("cluster") if package in ("s3fs", "fsspec") else f"pip install {package}"
+        raise GaitError(f"{protocol}:// needs {package}: run `{install}`") from None
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def check_time(value: object, what: str, least: int) -> AnyArray:
 
 
 def check_field(field: Field, value: object, t: AnyArray, labels: Labels, what: str) -> AnyArray:
-    """One array of the table as a read-only contiguous array of its type, checked against shape and values."""
+    """One array of the table as a read-only array of its type, checked against shape and values."""
     array = _as_array(value, field.name, field.dtype, what)
     shape = (len(t), *(len(labels[axis]) for axis in field.axes))
     if array.shape != shape:
@@ -121,7 +121,9 @@ def _as_array(value: object, name: str, dtype: str, what: str) -> AnyArray:
     if raw.dtype.kind not in "fiub":
         raise GaitError(f"{what} field {name} must be an array of numbers, not of {raw.dtype}: convert it first")
     if dtype == "float64":
-        return np.asarray(raw, dtype=np.float64, order="C")
+        # Columns of states that nobody can write to stay where they are: of a long log a copy is large.
+        kept = raw.dtype == np.float64 and _immutable(raw)
+        return raw if kept else np.asarray(raw, dtype=np.float64, order="C")
     # Flags may arrive as numbers; a value that the type cannot hold must not be cut off silently.
     with np.errstate(invalid="ignore"):
         exact = raw.astype(dtype, order="C")

@@ -4,7 +4,7 @@ swapped, a joint has the other sign, or it is another robot's log."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -30,6 +30,10 @@ WIDE = 0.2
 """How far beyond its range a joint may read, rad."""
 BETTER = 0.5
 """Another order or another sign must leave this share of the disagreement, or less, to be the right one."""
+BOTH = 0.35
+"""The same for an order and signs at once, of which there are hundreds; feet must agree then, too."""
+OUTSIDE = 0.05
+"""A joint that is out of its range for more than this share of the time is another one, or has another sign."""
 OTHER_ROBOT = 0.75
 """The same for another robot: robots of one size differ little."""
 
@@ -72,21 +76,19 @@ class LegReading:
 
     def disagreement(self) -> float:
         """Between the two lowest feet, m/s: lower quartile of the worst leg; nan if the robot hardly moves."""
-        rows = np.arange(len(self.q))
-        one, two = self.lowest[:, 0], self.lowest[:, 1]
         # Against the body and without its rotation: a robot that stands, or is turned in hand, says nothing.
         speed = np.linalg.norm(self.robot.foot_velocity(self.q, self.dq, 0.0 * self.gyro_b), axis=2)
-        apart = np.linalg.norm(self.measured[rows, one] - self.measured[rows, two], axis=1)
-        moves = np.maximum(speed[rows, one], speed[rows, two]) > MOVING
-        legs = [moves & ((one == leg) | (two == leg)) for leg in range(self.robot.num_legs)]
-        usual = [float(np.percentile(apart[some], BEST)) for some in legs if some.sum() >= ENOUGH]
-        return max(usual, default=float("nan"))
+        return _disagreement(self.measured, speed, self.lowest)
+
+    def outside(self) -> Array:
+        """Share of the rows in which each joint is out of its range (joints,)."""
+        q = self.robot.expanded(self.q)
+        outside = (q < self.robot.q_lower - WIDE) | (q > self.robot.q_upper + WIDE)
+        return np.asarray(outside.mean(axis=0))
 
     def possible(self) -> bool:
         """Whether the joints stay within their range, most of the time."""
-        q = self.robot.expanded(self.q)
-        outside = (q < self.robot.q_lower - WIDE) | (q > self.robot.q_upper + WIDE)
-        return bool(outside.mean(axis=0).max() < 0.05)
+        return bool(self.outside().max() < OUTSIDE)
 
     def changed(self, joints: IntArray, signs: Array, robot: Robot | None = None) -> LegReading:
         """With joints in another order, of other signs, or of another robot."""
@@ -112,7 +114,65 @@ def better_reading(motion: LegReading) -> tuple[str, str, float] | None:
         return None
     left = [(other.disagreement(), words, option) for words, option, other in _readings(motion) if other.possible()]
     best = min((one for one in left if one[0] == one[0]), default=(now, "", ""))
-    return (best[1], best[2], best[0]) if best[0] < BETTER * now else None
+    return (best[1], best[2], best[0]) if best[0] < BETTER * now else _order_and_signs(motion)
+
+
+def _order_and_signs(motion: LegReading) -> tuple[str, str, float] | None:
+    """An order of the legs together with turned first joints: neither alone makes the feet agree."""
+    robot, k = motion.robot, motion.per_leg
+    legs, names = range(robot.num_legs), robot.joint_names
+    if len(legs) > 4 or len(names) != k * len(legs):
+        return None
+    # Of each leg of the robot, as if each leg of the log were it, with either sign: all else is choosing among them.
+    parts: dict[tuple[int, int, int], tuple[Array, Array, Array]] = {}
+    for shift, sign in itertools.product(legs, (1, -1)):
+        source = [(leg + shift) % len(legs) for leg in legs]
+        signs = np.where(np.arange(len(names)) % k == 0, float(sign), 1.0)
+        one = motion.changed(_joints_of(source, k), signs)
+        speed = np.linalg.norm(robot.foot_velocity(one.q, one.dq, 0.0 * one.gyro_b), axis=2)
+        height, fits = robot.feet(one.q)[..., 2], one.outside().reshape(-1, k).max(axis=1) < OUTSIDE
+        for leg in (leg for leg in legs if fits[leg]):
+            parts[leg, source[leg], sign] = (one.measured[:, leg], speed[:, leg], height[:, leg])
+    found = []
+    for order, signed in itertools.product(itertools.permutations(legs), itertools.product((1, -1), repeat=len(legs))):
+        chosen = [parts.get(key) for key in zip(legs, order, signed, strict=True)]
+        if all(part is not None for part in chosen):
+            measured, speed, height = (np.stack(some, axis=1) for some in zip(*chosen, strict=True))  # type: ignore[arg-type]
+            found.append((_disagreement(measured, speed, np.argsort(height, axis=1)), order, signed))
+    left, order, signed = min((one for one in found if one[0] == one[0]), default=(np.inf, (), ()))
+    if not left < min(APART, BOTH * motion.disagreement()):
+        return None
+    turned = [names[leg * k] for leg in legs if signed[leg] < 0]
+    words = f"with the legs as {' '.join(robot.leg_names[leg] for leg in order)} and {', '.join(turned)} turned"
+    scale = ",".join(f"joints.{name}=-1" for name in turned)
+    return words, f"{_names_option(names, _joints_of(order, k))} --scale {scale}", left
+
+
+def _joints_of(order: Sequence[int], per_leg: int) -> IntArray:
+    """The joints of legs in an order."""
+    return np.concatenate([np.arange(leg * per_leg, (leg + 1) * per_leg) for leg in order])
+
+
+def _names_option(names: Sequence[str], joints: IntArray) -> str:
+    """The option that says which joint is which."""
+    return f"--joint-names {','.join(f'{names[j]}={names[i]}' for i, j in enumerate(joints) if i != j)}"
+
+
+def _disagreement(measured: Array, speed: Array, lowest: IntArray) -> float:
+    """Between the two lowest feet, m/s: lower quartile of the worst leg; nan if the robot hardly moves.
+
+    Args:
+        measured: velocity of the body by each leg (N, L, 3).
+        speed: of each foot against the body, without its rotation (N, L).
+        lowest: legs with the lowest feet first (N, L).
+    """
+    rows = np.arange(len(measured))
+    one, two = lowest[:, 0], lowest[:, 1]
+    apart = np.linalg.norm(measured[rows, one] - measured[rows, two], axis=1)
+    moves = np.maximum(speed[rows, one], speed[rows, two]) > MOVING
+    legs = [moves & ((one == leg) | (two == leg)) for leg in range(measured.shape[1])]
+    usual = [float(np.percentile(apart[some], BEST)) for some in legs if some.sum() >= ENOUGH]
+    return max(usual, default=float("nan"))
 
 
 def _readings(motion: LegReading) -> Iterator[tuple[str, str, LegReading]]:
@@ -125,11 +185,9 @@ def _readings(motion: LegReading) -> Iterator[tuple[str, str, LegReading]]:
         return
     for order in itertools.permutations(legs):
         if order != tuple(legs):
-            joints = np.concatenate([same[leg * k : (leg + 1) * k] for leg in order])
-            moved = [(names[joints[i]], names[i]) for i in same if joints[i] != i]
+            joints = _joints_of(order, k)
             words = f"with the legs as {' '.join(robot.leg_names[leg] for leg in order)}"
-            option = f"--joint-names {','.join('='.join(pair) for pair in moved)}"
-            yield words, option, motion.changed(joints, ones)
+            yield words, _names_option(names, joints), motion.changed(joints, ones)
     for link in range(k):
         for some in itertools.chain.from_iterable(itertools.combinations(legs, n) for n in range(1, len(legs) + 1)):
             signs = ones.copy()

@@ -297,9 +297,9 @@ def _find(wanted: Sequence[str], present: Sequence[str], kind: str, robot: str) 
     missing = [name for name in wanted if name not in present]
     if missing:
         near = [name for name in present if missing[0] in name or name in missing[0]]
-        fix = f"log.rename({{'{near[0] if near else '...'}': '{missing[0]}'}})"
+        pair = f"{near[0] if near else 'THEIRS'}={missing[0]}"
         raise GaitError(
-            f"the log has no {kind} '{missing[0]}' that {robot} needs; it has {', '.join(present)}: rename it in a CSV,"
-            f" or in Python with {fix}"
+            f"the log has no {kind} '{missing[0]}' that {robot} needs; it has {', '.join(present)}: choose its own"
+            f" --robot, or rename with --joint-names {pair} (log.rename in Python)"
         )
     return [present.index(name) for name in wanted]

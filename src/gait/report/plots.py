@@ -95,7 +95,7 @@ def _layout(chart: Chart, columns: int, room: int) -> go.Layout:
     names = [*colours_of(chart), *shade_colours(chart)]
     legend = 24 * -(-sum(7 * len(name) + 50 for name in names) // room) + 8 if len(names) > 1 else 0
     narrow, above = room == NARROW, 26 if any(panel.title or panel.marks for panel in chart.panels) else 6
-    margin = {"l": 58, "r": 12, "t": above + (30 if narrow else max(legend, 30)), "b": 54 + legend * narrow}
+    margin = {"l": 68, "r": 12, "t": above + (30 if narrow else max(legend, 30)), "b": 54 + legend * narrow}
     layout = go.Layout(
         height=rows * height + (rows - 1) * gap + margin["t"] + margin["b"],
         margin=margin,

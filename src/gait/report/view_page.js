@@ -193,18 +193,24 @@ function curves() {
     const spare = Math.max(0.06 * (high - low), 0.01); low -= spare; high += spare;
     const up = (one) => y1 - ((one - low) / (high - low)) * (y1 - y0);
     pen.strokeStyle = css("--line"); pen.lineWidth = 1; pen.fillStyle = css("--soft"); pen.textAlign = "right"; pen.textBaseline = "middle";
-    const [values, places] = ticks(low, high, Math.max(2, Math.floor((y1 - y0) / 26)));
+    // Not at the edge, where the next panel has a label of its own.
+    const pixel = (high - low) / (y1 - y0);
+    const [values, places] = ticks(low + 2 * pixel, high - 5 * pixel, Math.max(2, Math.floor((y1 - y0) / 26)));
     for (const one of values) {
       pen.beginPath(); pen.moveTo(left, up(one)); pen.lineTo(width - right, up(one)); pen.stroke();
-      // Not at the edge, where the next panel has a label of its own.
-      if (up(one) > y0 + 4 && up(one) < y1 - 1) pen.fillText(one.toFixed(places), left - 5, up(one));
+      pen.fillText(one.toFixed(places), left - 5, up(one));
     }
     pen.save(); pen.beginPath(); pen.rect(left, y0, width - left - right, y1 - y0); pen.clip();
     // Ground truth on top, so that it is seen where estimates agree with it.
     for (const track of [...tracks.filter((one) => one !== truth), truth]) if (track && track.on) curve(pen, panel, track, first, last, width, up);
     pen.restore();
     pen.save(); pen.fillStyle = css("--ink");
-    if (tall < 80) { pen.textAlign = "left"; pen.fillText(panel.label, left + 4, y0 + 6); }
+    if (tall < 80) {
+      // Over the curves, for there is no room beside them.
+      pen.textAlign = "left"; pen.fillStyle = css("--page"); pen.globalAlpha = 0.8;
+      pen.fillRect(left + 1, y0 - 1, pen.measureText(panel.label).width + 7, 14);
+      pen.fillStyle = css("--ink"); pen.globalAlpha = 1; pen.fillText(panel.label, left + 4, y0 + 6);
+    }
     else { pen.translate(10, (y0 + y1) / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center"; pen.fillText(panel.label, 0, 0); }
     pen.restore();
   });

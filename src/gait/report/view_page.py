@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -52,28 +52,22 @@ class Event:
     words: str
 
 
-def write_view(
-    path: Path, title: str, log: Log, robot: Robot, tracks: Mapping[str, tuple[Trajectory, StateArrays]]
-) -> None:
-    """Write the page as one file."""
-    from gait.io.atomic import atomic_path
-
-    with atomic_path(path) as temporary:
-        temporary.write_text(view_page(title, log, robot, tracks), encoding="utf-8")
+Track = dict[str, Any]
+"""What the page shows of a method, thinned: the estimates of ten minutes by every method would fill a memory."""
 
 
-def view_page(title: str, log: Log, robot: Robot, tracks: Mapping[str, tuple[Trajectory, StateArrays]]) -> str:
+def view_page(title: str, log: Log, robot: Robot, first: Trajectory, tracks: Sequence[Track]) -> str:
     """The text of the page.
 
     Args:
         title: above everything.
         log: the input; its ground truth is a track of its own.
         robot: what to draw.
-        tracks: by method, its estimate on the log's clock and what it computed on the way; the first one is drawn.
+        first: the estimate of the first track, which is drawn.
+        tracks: of the methods, as `track_of` makes them.
     """
     log = log.reorder(robot)
     rows = frames(log.t)
-    first = next(iter(tracks.values()))[0]
     # Whole millimetres: four bytes less a number, and no screen shows less.
     legs = [np.rint(1e3 * np.asarray(leg)) for leg in robot.skeleton(log.q[rows])]
     most = max(leg.shape[-2] for leg in legs)
@@ -92,7 +86,7 @@ def view_page(title: str, log: Log, robot: Robot, tracks: Mapping[str, tuple[Tra
         "radius": robot.foot_radius,
         "base": robot.shapes.base.tolist(),
         "flags": _packed(_leg_flags(log, first, robot, rows), "u1"),
-        "tracks": [*truth, *(_track(name, *one, rows) for name, one in tracks.items())],
+        "tracks": [*truth, *tracks],
         "events": [vars(event) for event in events(log, first, robot)],
         "uneventful": uneventful(log),
     }
@@ -180,12 +174,20 @@ def _leg_flags(log: Log, trajectory: Trajectory, robot: Robot, rows: AnyArray) -
     return np.asarray(marks | (flags[rows] & CONTACT))
 
 
-def _truth(log: Log, rows: AnyArray) -> dict[str, Any]:
+def _truth(log: Log, rows: AnyArray) -> Track:
     pose = {"pos": log.need("pos_w")[rows], "quat": log.need("quat_wb_wxyz")[rows], "vel": log.vel_b[rows]}
     return {"name": "truth", "colour": COLOURS["truth"], **{key: _packed(one, "f4") for key, one in pose.items()}}
 
 
-def _track(name: str, trajectory: Trajectory, details: StateArrays, rows: AnyArray) -> dict[str, Any]:
+def track_of(name: str, trajectory: Trajectory, details: StateArrays, rows: AnyArray) -> Track:
+    """What the page shows of a method.
+
+    Args:
+        name: of the method.
+        trajectory: its estimate on the log's clock.
+        details: what it computed on the way.
+        rows: those that are shown, of `frames`.
+    """
     spare = OTHER_COLOURS[sum(map(ord, name)) % len(OTHER_COLOURS)]
     values = {
         "pos": trajectory.pos_w[rows],

@@ -63,16 +63,18 @@ class Trace:
         shares, legs = (None, None) if attention is None else (attention.attention, attention.legs)
         feet = None if attention is None or attention.foot_pos_w is None else attention
         by_token = shares is not None and legs is None and shares.shape[2] == len(log.leg_names) + 2
+        predicted = None if network is None else network.predicted
+        # Copies: a column alone must not keep all that the estimator said in memory.
         return Trace(
             t=log.t - log.t[0],
-            vel_b=trajectory.vel_b,
-            pos_w=trajectory.pos_w,
+            vel_b=np.array(trajectory.vel_b),
+            pos_w=np.array(trajectory.pos_w),
             std=vel_b_std(trajectory),
-            predicted=None if network is None else network.predicted,
+            predicted=None if predicted is None else (np.array(predicted[0]), predicted[1]),
             attention=shares.sum(1) if shares is not None and by_token else None,
             leg_std=None if legs is None else np.sqrt(np.square(legs[1]).mean(2)),
-            contact=None if feet is None else np.asarray(feet.contact, dtype=np.float64),
-            foot_force=None if feet is None else feet.foot_force,
+            contact=None if feet is None else np.array(feet.contact, dtype=np.float64),
+            foot_force=None if feet is None else np.array(feet.foot_force),
             slip=None if feet is None or feet.slip is None else _in_stance(feet.slip, np.asarray(feet.contact)),
         )
 

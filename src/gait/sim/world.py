@@ -62,6 +62,10 @@ _SOFT = 0.9
 """Impedance of a contact that gives way: low enough that the load, not the solver, decides how far."""
 _SINK_LOAD = 10.5
 """Weight on a foot over that of the mass which the solver assigns to its contact, in the stance of a trot."""
+_POINT = 1e-3
+"""Radius of a foot that is described as a point, m."""
+_THIN = 1e-6
+"""Least second moment of mass over the greatest, where an inertia is corrected: rounding must not make it negative."""
 
 
 def ground_geom(parent: Any, config: EpisodeConfig, spin: Any = _SPIN, condim: int = 4, **geom: Any) -> Any:
@@ -198,7 +202,12 @@ def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | 
 
     Random terrains draw from `rng`.
     """
-    return build_spec(robot, config, rng).compile()
+    spec = build_spec(robot, config, rng)
+    try:
+        return spec.compile()
+    except ValueError as error:
+        why = " ".join(str(error).split())
+        raise GaitError(f"MuJoCo cannot simulate {robot.name}: {why}; correct its description") from None
 
 
 def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
@@ -233,12 +242,25 @@ def stand_state(robot: Robot) -> Array:
 
 def set_inertia(body: Any, link: Link) -> None:
     """Give a body of an MjSpec its mass properties."""
-    i = link.inertia
+    i = _possible(link.inertia)
     body.mass = link.mass
     body.ipos = list(link.com)
     body.iquat, body.inertia = [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
     body.fullinertia = [i[0, 0], i[1, 1], i[2, 2], i[0, 1], i[0, 2], i[1, 2]]
     body.explicitinertial = True
+
+
+def _possible(inertia: Array) -> Array:
+    """The inertia itself if a body can have it, else the nearest one: published ones are rounded, or measured.
+
+    No principal moment exceeds the sum of the others: the second moments of mass, which they are made of, are positive.
+    """
+    moments = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    values, axes = np.linalg.eigh(moments)
+    if values[0] >= 0.0:
+        return inertia
+    moments = (axes * np.maximum(values, _THIN * values[-1])) @ axes.T
+    return np.asarray(np.trace(moments) * np.eye(3) - moments)
 
 
 def _shape(body: Any, **geom: Any) -> Any:
@@ -273,7 +295,8 @@ def _add_robot(spec: Any, robot: Robot, config: EpisodeConfig) -> None:
             _joint(spec, body, robot, config, 3 * i + k)
             _link_shape(body, robot, part, robot.offsets[i, k + 1])
             parent = body
-        sphere = {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": [robot.foot_radius, 0, 0], "rgba": [0.1, 0.1, 0.1, 1]}
+        size = [max(robot.foot_radius, _POINT), 0, 0]
+        sphere = {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": size, "rgba": [0.1, 0.1, 0.1, 1]}
         _shape(parent, name=f"{leg}_foot", pos=list(robot.offsets[i, 3]), **sphere)
         contact_sensor(spec, f"{leg}_force", f"{leg}_foot", mujoco.mjtConDataField.mjCONDATA_FORCE)
 
