@@ -7,8 +7,9 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -122,9 +123,9 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, budget: Budget, ob
         if count * dtype.itemsize > member.file_size:
             raise ValueError("the array claims more than there is")
         array = np.empty(count, dtype=dtype)
-        room, filled = memoryview(array.view(np.uint8)), 0
+        room, filled = array.view(np.uint8).data, 0
         # Piece by piece: a second copy of a long log would double the memory.
-        while filled < len(room) and (got := file.readinto(room[filled : filled + _PIECE])):
+        while filled < len(room) and (got := cast(BufferedIOBase, file).readinto(room[filled : filled + _PIECE])):
             filled += got
         if filled != len(room) or file.read(1):
             raise ValueError("the array is cut short, or more follows it")

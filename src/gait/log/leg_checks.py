@@ -137,7 +137,7 @@ def _order_and_signs(motion: LegReading) -> tuple[str, str, float] | None:
     for order, signed in itertools.product(itertools.permutations(legs), itertools.product((1, -1), repeat=len(legs))):
         chosen = [parts.get(key) for key in zip(legs, order, signed, strict=True)]
         if all(part is not None for part in chosen):
-            measured, speed, height = (np.stack(some, axis=1) for some in zip(*chosen, strict=True))  # type: ignore[arg-type]
+            measured, speed, height = (np.stack(some, axis=1) for some in zip(*chosen, strict=True))
             found.append((_disagreement(measured, speed, np.argsort(height, axis=1)), order, signed))
     left, order, signed = min((one for one in found if one[0] == one[0]), default=(np.inf, (), ()))
     if not left < min(APART, BOTH * motion.disagreement()):
