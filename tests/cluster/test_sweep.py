@@ -97,7 +97,7 @@ def test_a_training_at_fault_keeps_the_others(
     (tmp_path / "sweep.yaml").write_text(f"values:\n{VALUES}\ndata: {{a: data, b: none}}\n")
     assert main(["sweep", "sweep.yaml", "--out", "out"]) == 1
     said = capsys.readouterr().err
-    assert "1 of 2 trainings failed; gait-b-0: " in said and "none/index.jsonl" in said, said
+    assert "1 of 2 trainings failed; gait-b-0: " in said and "it has no index.jsonl" in said, said
     assert (tmp_path / "out/gait-a-0" / MODEL).exists() and not (tmp_path / "out/gait-b-0/stopped.json").exists()
     # The same command repeats that one alone.
     write_collection(tmp_path / "none")
