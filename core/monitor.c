@@ -15,7 +15,7 @@ static const double RISE[3] = {0.3, 0.3, 2.0}, RISE_RATE = 0.5; /* and that of a
 static const double OPEN_TIME = 0.1, OPEN_STD = 0.2;
 static const double INFLATION_TIME = 0.4; /* s until the variance has grown by the square of what lasts, */
 static const double CAUSE_TIME = 0.5;     /* s over which corrections of the velocity are averaged, */
-static const double CAUSE_GATE = 1.5;     /* and variances beyond which their square has a cause */
+static const double CAUSE_GATE = 9.0;     /* and variances beyond which their square has a cause */
 static const double DISPUTE = 4.0;        /* test ratio above which the IMU counts as disputed, */
 static const double DISPUTE_TIME = 0.1;   /* if it lasts, s */
 static const double RESET_TIME = 0.5;     /* s of dispute after which the velocity is reset, */

@@ -22,7 +22,7 @@ RISE_RATE = 0.5
 """The same of the rate about z, rad/s^2."""
 INFLATION_TIME = 0.4
 """Seconds until the variance has grown by the square of what lasts."""
-CAUSE_TIME, CAUSE_GATE = 0.5, 1.5
+CAUSE_TIME, CAUSE_GATE = 0.5, 9.0
 """Seconds over which corrections of the velocity are averaged; variances beyond which their square has a cause."""
 DISPUTE, RESET_TIME = 4.0, 0.5
 """Test ratio above which the IMU is disputed, and seconds of that until the velocity is reset."""

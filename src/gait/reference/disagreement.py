@@ -20,7 +20,7 @@ RISE, RISE_RATE = np.array([0.3, 0.3, 2.0]), 0.5
 """How fast the lasting part may rise, m/s^2: along the ground, where feet slip, and vertically; and a rate, rad/s^2."""
 INFLATION_TIME = 0.4
 """Seconds until a variance has grown by the square of what lasts."""
-CAUSE_TIME, CAUSE_GATE = 0.5, 1.5
+CAUSE_TIME, CAUSE_GATE = 0.5, 9.0
 """Seconds over which corrections of the velocity are averaged; variances beyond which their square has a cause."""
 DISPUTE, DISPUTE_TIME, RESET_TIME = 4.0, 0.1, 0.5
 """Test ratio above which the IMU is disputed; seconds until that is shown, and until the velocity is reset."""
