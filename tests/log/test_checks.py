@@ -29,6 +29,13 @@ def test_a_good_log_passes_with_and_without_truth(log: Log) -> None:
     assert list(found) == ["start"] and "the robot moves at the first sample" in found["start"]
 
 
+def test_clocks_of_a_log_that_is_too_short_are_not_judged(log: Log) -> None:
+    brief = log.slice(5.0, 6.5)
+    assert wrong(brief) == {}
+    (clock,) = (finding for finding in check_log(brief) if finding.name == "truth_clock")
+    assert "not compared" in clock.words
+
+
 def test_the_sample_is_small_and_whole() -> None:
     assert SAMPLE.stat().st_size < 3_000_000
     whole = Log.load(SAMPLE)

@@ -26,12 +26,15 @@ def check_truth(log: Log, motion: LegReading | None, with_gravity: bool) -> list
         motion: of its legs, if they are right.
         with_gravity: whether the accelerometer is right.
     """
-    from gait.io.motion import clock_offset, differentiate, rotation_rate
+    from gait.io.motion import LONGEST, SPAN, clock_offset, differentiate, rotation_rate
 
     quat = log.need("quat_wb_wxyz")
     offset = clock_offset(log.t, log.gyro, log.t, rotation_rate(log.t, quat), limit=min(5.0, 0.25 * log.duration))
-    turns = float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90)) > 0.2
+    compared = SPAN <= log.duration <= LONGEST
+    turns = compared and float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90)) > 0.2
     unlike = f"it does not turn as the gyro does (correlation {offset.correlation:.2f})"
+    if not compared:
+        unlike = f"not compared with the gyro: that takes {SPAN:g} to {LONGEST:g} s, and the log has {log.duration:.3f} s"
     # What is stamped too late has to be moved back.
     apart = f"{'behind' if offset.seconds > 0 else 'ahead'} by {abs(offset.seconds) * 1e3:.0f} ms"
     shown = f"within {abs(offset.seconds) * 1e3:.1f} ms of the gyro" if offset.sure else unlike
