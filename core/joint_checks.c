@@ -160,7 +160,7 @@ uint32_t joints_admit(gait_t *g, const gait_sample *sample)
  * PLAUSIBLE it is none if the torques of the joint targets differ. Returns whether there is a share: a body that falls has
  * no weight. */
 static const double TORQUE_TIME = 0.2; /* of the means, s */
-static const double LEAST_FORCE = 0.4; /* g */
+static const double LEAST_SUPPORT = 0.4; /* g */
 static const double PLAUSIBLE[2] = {0.45, 1.6}, IMPOSSIBLE[2] = {-0.3, 2.2};
 static int follow_support(gait_torque_state *s, double gravity, const double force_b[3], const double accel_b[3], double dt,
                           double *part)
@@ -175,7 +175,7 @@ static int follow_support(gait_torque_state *s, double gravity, const double for
         norm2 += s->expected[i] * s->expected[i];
     }
     *part = norm2 > 0.0 ? along / norm2 : 0.0;
-    return norm2 > LEAST_FORCE * LEAST_FORCE * s->seen * s->seen;
+    return norm2 > LEAST_SUPPORT * LEAST_SUPPORT * s->seen * s->seen;
 }
 
 static int within(double x, const double limits[2])

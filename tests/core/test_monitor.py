@@ -10,6 +10,7 @@ from faulty_samples import FAULT, RATE, error, run, sample_log, words
 from gait import Estimator
 from gait.health import Health
 from gait.log.sample import Sample
+from gait.parameters import Options
 
 
 @pytest.mark.parametrize("method", ["gait-legs", "iekf", "iekf-sr"])
@@ -29,8 +30,11 @@ def test_a_wrong_leg_has_a_large_test_ratio_or_is_left_out(size: float) -> None:
     stands = int(np.flatnonzero(sample_log().contact[FAULT : FAULT + 20].all(axis=0))[0])
     states = run("gait-legs", edit)
     worst = np.max([s.leg_test_ratio for s in states[FAULT : FAULT + 20]], axis=0)
-    # What the network does not recognise the gate finds; what it does is not fused, or with a variance to match.
-    assert (worst[stands] > 1.2 and worst.argmax() == stands) if size < 2.0 else worst[stands] < 1.0
+    # What the network does not recognise the gate finds; what it does is not fused, or with a variance to match: its
+    # innovation is within one standard deviation.
+    assert (
+        (worst[stands] > 1.2 and worst.argmax() == stands) if size < 2.0 else worst[stands] * Options().leg_guard < 1.0
+    )
     assert error(states).max() < 0.1
 
 
@@ -107,7 +111,7 @@ def test_a_bias_that_jumps_is_found(method: str) -> None:
     """Legs that correct the velocity into the same direction for half a second tell of a cause."""
     states = run(method, lambda k, row: row._replace(accel=row.accel + np.array([0.5, 0.0, 0.0])), seconds=3.5)
     # How much of it is a tilt takes longer to tell.
-    assert 0.12 < states[-1].accel_bias[0] - states[FAULT].accel_bias[0] < 0.7
+    assert 0.1 < states[-1].accel_bias[0] - states[FAULT].accel_bias[0] < 0.7
     assert error(states)[-RATE:].max() < 0.12 and states[-1].resets == 0
 
 

@@ -34,7 +34,9 @@ def check_truth(log: Log, motion: LegReading | None, with_gravity: bool) -> list
     turns = compared and float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90)) > 0.2
     unlike = f"it does not turn as the gyro does (correlation {offset.correlation:.2f})"
     if not compared:
-        unlike = f"not compared with the gyro: that takes {SPAN:g} to {LONGEST:g} s, and the log has {log.duration:.3f} s"
+        unlike = (
+            f"not compared with the gyro: that takes {SPAN:g} to {LONGEST:g} s, and the log has {log.duration:.3f} s"
+        )
     # What is stamped too late has to be moved back.
     apart = f"{'behind' if offset.seconds > 0 else 'ahead'} by {abs(offset.seconds) * 1e3:.0f} ms"
     shown = f"within {abs(offset.seconds) * 1e3:.1f} ms of the gyro" if offset.sure else unlike
