@@ -67,8 +67,7 @@ typedef struct gait_joint_state {
 
 /* Whether torques carry the robot: means over some steps. */
 typedef struct gait_torque_state {
-    double carried[3], expected[3]; /* mean force by the torques, in weights, and by the accelerometer, in g */
-    double seen;              /* share of the means that is not what they began with */
+    double carried, expected; /* share of the weight by the torques, and by the accelerometer */
     double apart, size;       /* mean squares: torque less that of the joint targets, the larger of the two */
     double wrong;             /* s for which torques have not supported the weight */
     double missing;           /* s without any torque */
@@ -162,11 +161,9 @@ typedef struct gait_monitor {
     double open[3];                  /* mean of the disagreement, base axes, m/s */
     double turn, heading;            /* mean of that of the rate, rad/s; what it has made of the heading, rad, */
     double aside[3];                 /* and of the position, world axes, m */
-    double corrected[3], unsure[3];  /* mean of what the velocity was corrected by in all, world axes, m/s; variances */
-    double since;                    /* s since that mean was taken */
     double duration;                 /* s for which the velocity has been disputed */
     double distrust;                 /* s for which the IMU counts as disputed after a reset */
-    double force_w[3];               /* low-passed specific force, world axes */
+    double force_i[3];               /* low-passed specific force, IMU axes */
     double tilted;                   /* s for which it has not been along the vertical */
     double still;                    /* s for which nothing has moved */
     double disputed;                 /* s for which the measurement has been an outlier */
@@ -174,7 +171,6 @@ typedef struct gait_monitor {
     double ratio, leg_ratio[GAIT_MAX_LEGS]; /* test ratios */
     double shown[3];                 /* s for which the flags that persist are still shown */
     int32_t resets;
-    uint8_t followed;                /* corrected is known */
     uint8_t lost;                    /* position and heading are not those of the start */
 } gait_monitor;
 
@@ -394,7 +390,6 @@ void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], 
 /* monitor.c */
 void base_axes(const gait_t *g, double R_wb[9]);
 void monitor_reset(gait_t *g);
-void monitor_doubt(gait_t *g);
 uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double predicted[3], const double instant[3],
                            const double spread[3], const double claimed[3], double dt);
 void monitor_heading(gait_t *g, double difference, double variance, double dt);

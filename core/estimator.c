@@ -227,7 +227,6 @@ int propagate(gait_t *g, const gait_settings *s, const gait_noise *noise, const 
     if (!filter_step(g, s, noise, gyro, accel, dt)) return 0;
     for (int i = 0; i < 3; i++) g->adapt.inertial[i] += f->x[0][i] - before[i];
     g->adapt.since += dt;
-    g->monitor.since += dt;
     return 1;
 }
 
@@ -637,7 +636,6 @@ static void lose_state(gait_t *g)
     }
     filter_prior(f, std);
     g->monitor.resets++;
-    g->monitor.followed = 0;
     g->monitor.lost = 1;
 }
 
@@ -661,10 +659,10 @@ static int recover(gait_t *g)
 static const double REALIGN_TIME = 0.5; /* s */
 static void lose_attitude(gait_t *g)
 {
-    double p_w[3], force_i[3];
-    rotate_back(g->filter.R, g->monitor.force_w, force_i);
+    const double *force = g->monitor.force_i;
+    double p_w[3];
     memcpy(p_w, g->filter.x[1], sizeof p_w);
-    if (!filter_align(&g->filter, &g->config->robot, g->config->settings.rest_std, force_i, g->config->settings.gravity)) return;
+    if (!filter_align(&g->filter, &g->config->robot, g->config->settings.rest_std, force, g->config->settings.gravity)) return;
     memcpy(g->filter.x[1], p_w, sizeof p_w);
     lose_state(g);
     g->monitor.tilted = 0.0;

@@ -2,8 +2,8 @@
  *
  * One innovation cannot tell a foot that slips from an IMU that is wrong. A slip begins and ends with a jump; what an
  * IMU gets wrong grows from step to step and lasts, whichever feet stand. So the disagreement is followed by a value that
- * rises slowly and falls at once, and what this shows beyond the variances inflates that of the predicted velocity. By how
- * much the velocity is corrected on average tells of the cause: accelerometer bias, tilt and gyro bias. */
+ * rises slowly and falls at once, and what this shows beyond the variances inflates those of the predicted velocity and
+ * of what may be the cause: accelerometer bias and tilt. */
 #include <math.h>
 #include <string.h>
 
@@ -14,8 +14,7 @@ static const double RISE[3] = {0.3, 0.3, 2.0}, RISE_RATE = 0.5; /* and that of a
 /* s over which the disagreement is averaged that is reported, and m/s beyond which a measurement counts for less. */
 static const double OPEN_TIME = 0.1, OPEN_STD = 0.2;
 static const double INFLATION_TIME = 0.4; /* s until the variance has grown by the square of what lasts, */
-static const double CAUSE_TIME = 0.5;     /* s over which corrections of the velocity are averaged, */
-static const double CAUSE_GATE = 9.0;     /* and variances beyond which their square has a cause */
+static const double CAUSE_TIME = 0.6;     /* and from which on its causes are inflated as well */
 static const double DISPUTE = 4.0;        /* test ratio above which the IMU counts as disputed, */
 static const double DISPUTE_TIME = 0.1;   /* if it lasts, s */
 static const double RESET_TIME = 0.5;     /* s of dispute after which the velocity is reset, */
@@ -65,7 +64,6 @@ static void reset_velocity(gait_t *g, const double delta_b[3], const double vari
     rotate(R_wb, delta_b, delta_w);
     for (int i = 0; i < 3; i++) {
         f->x[0][i] += delta_w[i];
-        g->monitor.corrected[i] += delta_w[i];
         for (int j = 0; j < f->size; j++) f->P[(VEL + i) * ld + j] = f->P[j * ld + VEL + i] = 0.0;
     }
     inflate(f, VEL, R_wb, variance_b);
@@ -75,68 +73,24 @@ static void reset_velocity(gait_t *g, const double delta_b[3], const double vari
     g->monitor.resets++;
 }
 
-/* What lasts of the disagreement may be the velocity's. */
-static void inflate_velocity(gait_t *g, const double R_wb[9], const double excess[3], double dt, double share)
-{
-    const double once = dt * share / INFLATION_TIME, later = 2.0 * g->monitor.duration * dt;
-    const double velocity[3] = {excess[0] * once, excess[1] * once, excess[2] * once};
-    const double position[3] = {excess[0] * later, excess[1] * later, excess[2] * later};
-    inflate(&g->filter, VEL, R_wb, velocity);
-    inflate(&g->filter, POS, R_wb, position);
-}
-
-/* Mean of the corrections of the velocity, m/s^2, with what would undo the disagreement that lasts: in all, the velocity
- * less what the IMU has added to it. The excess of its square, base axes, over what uncertain velocities and white noise
- * make of it; variance: of the disagreement. */
-static void follow_corrections(gait_t *g, const double R_wb[9], const double variance[3], double excess[3])
-{
-    gait_monitor *m = &g->monitor;
-    const double dt = m->since, T = CAUSE_TIME, share = dt / (T + dt), own = g->config->settings.noise.accel;
-    const double noise2 = larger(own * own, g->adapt.accel2);
-    double mean_w[3], mean_b[3], lasting_w[3];
-    rotate(R_wb, m->lasting, lasting_w);
-    for (int i = 0; i < 3; i++) {
-        const double corrected = g->filter.x[0][i] + lasting_w[i] - g->adapt.inertial[i];
-        m->corrected[i] = m->followed ? m->corrected[i] + share * (corrected - m->corrected[i]) : corrected;
-        m->unsure[i] = larger(variance[i], m->unsure[i] * larger(0.0, 1.0 - 2.0 * dt / T));
-        mean_w[i] = (corrected - m->corrected[i]) / T;
-    }
-    m->followed = 1;
-    m->since = 0.0;
-    rotate_back(R_wb, mean_w, mean_b);
-    for (int i = 0; i < 3; i++)
-        excess[i] = larger(0.0, mean_b[i] * mean_b[i] - CAUSE_GATE * (m->unsure[i] / (T * T) + noise2 / T));
-}
-
-/* Legs that stood still have been in use until they were found out: what the velocity was corrected by meanwhile joins its
- * variance. */
-void monitor_doubt(gait_t *g)
-{
-    const gait_monitor *m = &g->monitor;
-    const double unit[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
-    double variance[3];
-    for (int i = 0; i < 3; i++) {
-        const double lately = g->filter.x[0][i] - g->adapt.inertial[i] - m->corrected[i];
-        variance[i] = lately * lately;
-    }
-    if (m->followed) inflate(&g->filter, VEL, unit, variance);
-}
-
-/* A velocity that is corrected again and again into the same direction has a cause: the accelerometer's bias, a tilt, or a
- * gyro bias that makes the tilt. */
-static void inflate_causes(gait_t *g, const double R_wb[9], const double variance[3], double dt)
+/* What has lasted for a while may come from the velocity, from the accelerometer's bias or from a tilt. */
+static void inflate_causes(gait_t *g, const double excess[3], double dt, double share)
 {
     gait_filter *f = &g->filter;
-    const double *R_bi = g->config->robot.R_bi, gravity = g->config->settings.gravity, once = dt / INFLATION_TIME;
+    const double *R_bi = g->config->robot.R_bi, gravity = g->config->settings.gravity;
+    const double time = g->monitor.duration, once = dt * share / INFLATION_TIME;
+    const double later = time > CAUSE_TIME ? once / (time * time) : 0.0;
     const double unit[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0};
+    const double across = 0.5 * (excess[0] + excess[1]) * later / (gravity * gravity);
     const double R_ib[9] = {R_bi[0], R_bi[3], R_bi[6], R_bi[1], R_bi[4], R_bi[7], R_bi[2], R_bi[5], R_bi[8]};
-    double excess[3];
-    follow_corrections(g, R_wb, variance, excess);
-    if (!(excess[0] > 0.0 || excess[1] > 0.0 || excess[2] > 0.0)) return;
-    const double across = 0.5 * (excess[0] + excess[1]) * once / (gravity * gravity);
-    const double turning = across / (CAUSE_TIME * CAUSE_TIME);
-    const double bias[3] = {excess[0] * once, excess[1] * once, excess[2] * once};
-    const double tilt[3] = {across, across, 0.0}, drift[3] = {turning, turning, 0.0};
+    const double velocity[3] = {excess[0] * once, excess[1] * once, excess[2] * once};
+    const double turning = across / (time * time), drift[3] = {turning, turning, 0.0};
+    const double bias[3] = {excess[0] * later, excess[1] * later, excess[2] * later}, tilt[3] = {across, across, 0.0};
+    const double position[3] = {2.0 * excess[0] * time * dt, 2.0 * excess[1] * time * dt, 2.0 * excess[2] * time * dt};
+    double R_wb[9];
+    base_axes(g, R_wb);
+    inflate(f, VEL, R_wb, velocity);
+    inflate(f, POS, R_wb, position);
     inflate(f, BA, R_ib, bias);
     inflate(f, ROT, unit, tilt);
     inflate(f, BG, R_ib, drift);
@@ -181,9 +135,8 @@ uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double pred
 {
     gait_monitor *m = &g->monitor;
     const double share = m->distrust > 0.0 ? DISTRUST : 1.0;
-    double excess[3], variance[3], R_wb[9], nis = 0.0;
+    double excess[3], nis = 0.0;
     int inflated = 0;
-    base_axes(g, R_wb);
     if (adapt_due(&g->adapt)) adapt(g, delta_b, instant, spread);
     for (int i = 0; i < 3; i++) {
         const double informs = OPEN_STD * OPEN_STD / (OPEN_STD * OPEN_STD + instant[i] + spread[i]);
@@ -191,24 +144,21 @@ uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double pred
     }
     follow_height(g, dt);
     for (int i = 0; i < 3; i++) {
-        variance[i] = predicted[i] + instant[i] + spread[i];
-        excess[i] = larger(0.0, follow_lasting(&m->lasting[i], delta_b[i], share * RISE[i] * dt) - variance[i]);
+        const double variance = predicted[i] + instant[i] + spread[i];
+        excess[i] = larger(0.0, follow_lasting(&m->lasting[i], delta_b[i], share * RISE[i] * dt) - variance);
         inflated = inflated || excess[i] > 0.0;
-        nis += delta_b[i] * delta_b[i] / variance[i] / 3.0;
+        nis += delta_b[i] * delta_b[i] / variance / 3.0;
     }
     m->ratio = sqrt(nis);
     m->duration = inflated ? m->duration + dt : 0.0;
     m->disputed = m->ratio > DISPUTE ? m->disputed + dt : 0.0;
     m->distrust = larger(0.0, m->distrust - dt);
     if (m->disputed * share >= RESET_TIME) {
-        const double all[3] = {claimed[0] + spread[0], claimed[1] + spread[1], claimed[2] + spread[2]};
-        reset_velocity(g, delta_b, all);
+        const double variance[3] = {claimed[0] + spread[0], claimed[1] + spread[1], claimed[2] + spread[2]};
+        reset_velocity(g, delta_b, variance);
         return GAIT_RESET | GAIT_IMU_DISPUTED;
     }
-    /* What the dispute itself has added to the prediction's variance is no reason to doubt it less. */
-    for (int i = 0; inflated && i < 3; i++) variance[i] -= predicted[i];
-    if (inflated) inflate_velocity(g, R_wb, excess, dt, share);
-    inflate_causes(g, R_wb, variance, dt);
+    if (inflated) inflate_causes(g, excess, dt, share);
     return m->disputed >= DISPUTE_TIME || m->distrust > 0.0 ? GAIT_IMU_DISPUTED : 0;
 }
 
@@ -260,23 +210,23 @@ int monitor_still(gait_t *g, double dt)
     return g->monitor.still > STILL_TIME;
 }
 
-/* Whether the specific force, on average over world axes, since the body turns meanwhile, is vertical. If not, the IMU's axes are others
+/* Whether the specific force, on average, is where the orientation has the vertical. If not, the IMU's axes are others
  * than described, or the orientation is wrong: neither can be told, so the IMU is not used, and after a while the
  * orientation is taken from gravity. Returns health bits. */
 uint32_t monitor_gravity(gait_t *g)
 {
     gait_monitor *m = &g->monitor;
     gait_input *in = &g->input;
-    const double gravity = fabs(g->config->settings.gravity), dt = in->dt;
-    double force_w[3], norm2 = 0.0;
+    const double gravity = fabs(g->config->settings.gravity), dt = in->dt, *up = g->filter.R + 6;
+    double along = 0.0, norm2 = 0.0;
     if (in->imu[ACCEL].blind > 0.0 || !in->imu_known || g->align) return 0;
-    const double share = m->force_w[0] == 0.0 && m->force_w[2] == 0.0 ? 1.0 : dt / (FORCE_TIME + dt);
-    rotate(g->filter.R, in->accel, force_w);
+    const double share = m->force_i[0] == 0.0 && m->force_i[2] == 0.0 ? 1.0 : dt / (FORCE_TIME + dt);
     for (int i = 0; i < 3; i++) {
-        m->force_w[i] += share * (force_w[i] - m->force_w[i]);
-        norm2 += m->force_w[i] * m->force_w[i];
+        m->force_i[i] += share * (in->accel[i] - m->force_i[i]);
+        along += up[i] * m->force_i[i];
+        norm2 += m->force_i[i] * m->force_i[i];
     }
-    const double norm = sqrt(norm2), along = m->force_w[2];
+    const double norm = sqrt(norm2);
     /* In flight, or at an impact, the force tells nothing: what was found before stands. */
     const int weight = fabs(norm - gravity) < FORCE_SHARE * gravity;
     m->tilted = weight && along >= TILTED * norm ? 0.0 : m->tilted + (weight || m->tilted >= TILTED_TIME ? dt : 0.0);

@@ -55,8 +55,7 @@ class CTorqueState(Structure):
     """`gait_torque_state`."""
 
     _fields_ = (
-        *((name, _VECTOR) for name in ("carried", "expected")),
-        *((name, c_double) for name in ("seen", "apart", "size", "wrong", "missing", "unloaded")),
+        *((name, c_double) for name in ("carried", "expected", "apart", "size", "wrong", "missing", "unloaded")),
         ("contradicts", _JOINTS),
         *((name, c_uint8) for name in ("ignored", "measured", "compared", "had", "supported", "lifted")),
     )
@@ -147,14 +146,12 @@ class CMonitor(Structure):
         ("open", _VECTOR),
         *((name, c_double) for name in ("turn", "heading")),
         ("aside", _VECTOR),
-        *((name, _VECTOR) for name in ("corrected", "unsure")),
-        *((name, c_double) for name in ("since", "duration", "distrust")),
-        ("force_w", _VECTOR),
+        *((name, c_double) for name in ("duration", "distrust")),
+        ("force_i", _VECTOR),
         *((name, c_double) for name in ("tilted", "still", "disputed", "uninformed", "ratio")),
         ("leg_ratio", _LEGS),
         ("shown", _VECTOR),
         ("resets", c_int32),
-        ("followed", c_uint8),
         ("lost", c_uint8),
     )
 

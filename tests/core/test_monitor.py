@@ -32,9 +32,10 @@ def test_a_wrong_leg_has_a_large_test_ratio_or_is_left_out(size: float) -> None:
     worst = np.max([s.leg_test_ratio for s in states[FAULT : FAULT + 20]], axis=0)
     # What the network does not recognise the gate finds; what it does is not fused, or with a variance to match: its
     # innovation is within one standard deviation.
-    assert (
-        (worst[stands] > 1.2 and worst.argmax() == stands) if size < 2.0 else worst[stands] * Options().leg_guard < 1.0
-    )
+    if size < 2.0:
+        assert worst[stands] > 1.2 and worst.argmax() == stands
+    else:
+        assert worst[stands] * Options().leg_guard < 1.0
     assert error(states).max() < 0.1
 
 
@@ -104,28 +105,3 @@ def test_slip_rejection_never_rejects_all_feet() -> None:
     states = [estimator.update(row) for row in log.rows()]
     off = error(states)
     assert off[5] > 0.8 and off[RATE:].max() < 0.3
-
-
-@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
-def test_a_bias_that_jumps_is_found(method: str) -> None:
-    """Legs that correct the velocity into the same direction for half a second tell of a cause."""
-    states = run(method, lambda k, row: row._replace(accel=row.accel + np.array([0.5, 0.0, 0.0])), seconds=3.5)
-    # How much of it is a tilt takes longer to tell.
-    assert 0.1 < states[-1].accel_bias[0] - states[FAULT].accel_bias[0] < 0.7
-    assert error(states)[-RATE:].max() < 0.12 and states[-1].resets == 0
-
-
-def test_a_clean_walk_has_no_cause_to_doubt_the_bias() -> None:
-    states = run("gait-legs", lambda k, row: row, seconds=4.0)
-    std = np.array([np.sqrt(np.diag(s.cov)[12:15]) for s in states])
-    assert (np.diff(std[RATE // 2 :], axis=0) < 1e-4).all()
-
-
-def test_legs_that_were_stuck_leave_what_they_corrected_in_the_variance() -> None:
-    held = list(sample_log().slice(0.0, 1.0).rows())[FAULT - 1]
-    states = run("iekf", lambda k, row: row._replace(q=held.q, dq=held.dq, tau=held.tau), seconds=1.2)
-    log = sample_log()
-    found = next(k for k, s in enumerate(states) if k >= FAULT and any("stale" in w for w in s.health.words))
-    off = np.array([s.vel_b for s in states]) - log.vel_b[: len(states)]
-    std = np.sqrt([np.diag(s.vel_cov) for s in states])
-    assert np.linalg.norm(off[found]) > 0.15 and (np.abs(off[found:]) < 3.0 * std[found:]).all()

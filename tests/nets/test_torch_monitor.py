@@ -15,7 +15,6 @@ from test_torch_batch import FIELDS, Samples, difference, reset_both, tensors, w
 from gait import Batch, Log, Robot  # noqa: E402
 from gait.health import Health  # noqa: E402
 from gait.nets import TorchBatch  # noqa: E402
-from gait.nets.torch_filter import ACCEL_BIAS  # noqa: E402
 from gait.nets.torch_monitor import follow  # noqa: E402
 from gait.samples import SAMPLE  # noqa: E402
 
@@ -59,7 +58,7 @@ def run(
 
 @pytest.mark.parametrize(("method", "size"), [("gait-legs", 4.0), ("gait-legs", 12.0), ("gait", 6.0)])
 def test_an_accelerometer_that_is_wrong_for_long(log: Log, method: str, size: float) -> None:
-    """What lasts inflates the variances of the velocity and of its cause, a bias; then the velocity is reset."""
+    """What lasts inflates the variances of the velocity; then it is reset."""
     batch, ours = Batch("go1", 5, method, threads=1), TorchBatch("go1", 5, method=method)
 
     def change(given: Samples, k: int) -> None:
@@ -71,8 +70,7 @@ def test_an_accelerometer_that_is_wrong_for_long(log: Log, method: str, size: fl
     if size > 6.0:
         assert states.resets[-1] > 0 and ours.monitor.distrust[-1] > 0.0
     else:
-        std = ours.ekf.P[ACCEL_BIAS, ACCEL_BIAS].diagonal(dim1=0, dim2=1).amax(1).sqrt()
-        assert longest.max() > 0.05 and std.max() > 3.0 * std[0]
+        assert longest.max() > 0.4
 
 
 def test_a_gyro_that_is_wrong_about_z(log: Log) -> None:

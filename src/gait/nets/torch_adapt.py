@@ -12,7 +12,7 @@ MEMORY, PRIOR = 150.0, 30.0
 LEAST_STD, SPREAD_SHARE, RIDGE = 0.03, 0.25, 0.05
 CAUTION, MOST_NOISE, MOST_FACTOR = 1.0, 0.3, 4.0
 GROUPS = ((1.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-_STATE = ("inertial", "since", "elapsed", "means", "noise2", "more", "known", "place", "count", "apart", "variance")
+_STATE = ("inertial", "since", "means", "noise2", "more", "known", "place", "count", "apart", "variance")
 
 
 class TorchAdaptedNoise(nn.Module):
@@ -22,8 +22,6 @@ class TorchAdaptedNoise(nn.Module):
     """What the IMU alone has added to the velocity (3, n), m/s."""
     since: Tensor
     """Seconds since the last moment that was kept (n,)."""
-    elapsed: Tensor
-    """Seconds since the monitor last looked at what the velocity was corrected by (n,)."""
     means: Tensor
     """Of differences: weights, and weighted r, r^2, d^2, r d^2, along the ground and vertically (5, 2, n)."""
     more: Tensor
@@ -44,7 +42,7 @@ class TorchAdaptedNoise(nn.Module):
 
     def __init__(self, n: int, dtype: torch.dtype) -> None:
         super().__init__()
-        shapes = {"inertial": (3, n), "since": (n,), "elapsed": (n,), "known": (n,), "means": (5, 2, n)}
+        shapes = {"inertial": (3, n), "since": (n,), "known": (n,), "means": (5, 2, n)}
         shapes |= {"noise2": (2, n), "more": (2, n)}
         for name, shape in {**shapes, "apart": (LAGS, 3, n), "variance": (LAGS, 3, n)}.items():
             self.register_buffer(name, torch.zeros(shape, dtype=dtype))
@@ -62,7 +60,6 @@ class TorchAdaptedNoise(nn.Module):
         """The IMUs have added (3, n) to the velocities in dt seconds (n,)."""
         self.inertial = self.inertial + change_w
         self.since = self.since + dt
-        self.elapsed = self.elapsed + dt
 
     def measure(self, velocity_w: Tensor, variance_w: Tensor, spread_w: Tensor, chosen: Tensor) -> None:
         """Measured velocities, variances of one measurement and spread of its sources (3, n), of the chosen robots."""

@@ -321,7 +321,6 @@ class TorchBatch(nn.Module):
         good = self.ekf.plausible
         self._keep_pose(good)
         self.ekf.start(~good, self.safe_R, torch.zeros_like(self.safe_p), self.safe_p, self.lost_std)
-        self.monitor.followed = self.monitor.followed & good
         self.ekf.limit_biases()
         return ~good
 

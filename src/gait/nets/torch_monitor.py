@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gait.nets.torch_filter import ACCEL_BIAS, GYRO_BIAS, POS, ROT, VEL, OpenDisagreement, TorchFilter
-from gait.nets.torch_lie import product, turn, turn_back
+from gait.nets.torch_lie import product
 from gait.nets.torch_sensors import TorchSensors
 
 RISE = (0.3, 0.3, 2.0)
@@ -22,8 +22,8 @@ RISE_RATE = 0.5
 """The same of the rate about z, rad/s^2."""
 INFLATION_TIME = 0.4
 """Seconds until the variance has grown by the square of what lasts."""
-CAUSE_TIME, CAUSE_GATE = 0.5, 9.0
-"""Seconds over which corrections of the velocity are averaged; variances beyond which their square has a cause."""
+CAUSE_TIME = 0.6
+"""Seconds after which its causes are inflated as well."""
 DISPUTE, RESET_TIME = 4.0, 0.5
 """Test ratio above which the IMU is disputed, and seconds of that until the velocity is reset."""
 DISTRUST, DISTRUST_TIME = 10.0, 2.0
@@ -76,12 +76,6 @@ class TorchMonitor(nn.Module):
     """What it has made of the heading (n,), rad."""
     aside: Tensor
     """And of the position, world axes (3, n), m."""
-    corrected: Tensor
-    """Mean of what the velocity was corrected by in all, world axes (3, n), m/s."""
-    unsure: Tensor
-    """Variances of that (3, n)."""
-    followed: Tensor
-    """Whether it was (n,)."""
     rise: Tensor
     still_noise: Tensor
 
@@ -89,11 +83,10 @@ class TorchMonitor(nn.Module):
         """Set up for n robots with an IMU mounted at R_bi (3, 3, 1), and measurements every dt seconds."""
         super().__init__()
         self.dt = dt
-        for name in ("lasting", "open", "aside", "corrected", "unsure"):
+        for name in ("lasting", "open", "aside"):
             self.register_buffer(name, torch.zeros(3, n, dtype=dtype))
         for name in ("lasting_rate", "duration", "disputed", "distrust", "resting", "turn", "heading"):
             self.register_buffer(name, torch.zeros(n, dtype=dtype))
-        self.register_buffer("followed", torch.zeros(n, dtype=torch.bool))
         constants = {"rise": RISE, "still_noise": STILL_NOISE}
         for name, values in constants.items():
             self.register_buffer(name, torch.tensor(values, dtype=dtype)[:, None], persistent=False)
@@ -103,8 +96,7 @@ class TorchMonitor(nn.Module):
 
     def reset(self, chosen: Tensor) -> None:
         """Forget what is remembered of the chosen robots (n,)."""
-        shown = ("open", "turn", "heading", "aside", "corrected", "unsure")
-        self.followed = self.followed & ~chosen
+        shown = ("open", "turn", "heading", "aside")
         for name in ("lasting", "lasting_rate", "duration", "disputed", "distrust", "resting", *shown):
             setattr(self, name, torch.where(chosen, 0.0, getattr(self, name)))
 
@@ -137,11 +129,7 @@ class TorchMonitor(nn.Module):
         for name, value in after.items():
             setattr(self, name, torch.where(chosen, value, getattr(self, name)))
         ekf.reset_velocity(chosen & reset, R_wb, c.delta, c.claimed + c.spread)
-        self.corrected = self.corrected + torch.where(chosen & reset, turn(R_wb, c.delta), 0.0)
-        self._inflate_velocity(ekf, R_wb, torch.where(chosen & ~reset, excess, 0.0), share)
-        # What the dispute itself has added to the prediction's variance is no reason to doubt it less.
-        variance = torch.where(inflated, variance - c.predicted, variance)
-        self._inflate_causes(ekf, self._cause(ekf, R_wb, variance, chosen & ~reset))
+        self._inflate_causes(ekf, R_wb, torch.where(chosen & ~reset, excess, 0.0), share)
 
     def _follow_open(self, ekf: TorchFilter, c: TorchConsensus, chosen: Tensor) -> None:
         """The mean disagreement, and how the body seems to climb with a tilt that is wrong."""
@@ -163,34 +151,16 @@ class TorchMonitor(nn.Module):
         moved = keep * self.aside[:2] + self.heading * dt * torch.stack([-ekf.v[1], ekf.v[0]])
         self.aside = torch.cat([torch.where(chosen, moved, self.aside[:2]), self.aside[2:]])
 
-    def _inflate_velocity(self, ekf: TorchFilter, R_wb: Tensor, excess: Tensor, share: Tensor) -> None:
-        """What has lasted may be the velocity's."""
-        ekf.inflate(VEL, R_wb, excess * (self.dt / INFLATION_TIME * share))
-        ekf.inflate(POS, R_wb, 2.0 * self.dt * self.duration * excess)
-
-    def _cause(self, ekf: TorchFilter, R_wb: Tensor, variance: Tensor, chosen: Tensor) -> Tensor:
-        """Squares of mean corrections beyond their variances, base axes (3, n), of the chosen robots; 0 of others."""
-        adapted, T = ekf.adapted, CAUSE_TIME
-        dt = adapted.elapsed
-        corrected = ekf.v + turn(R_wb, self.lasting) - adapted.inertial
-        before = torch.where(self.followed, self.corrected, corrected)
-        mean = before + dt / (T + dt) * (corrected - before)
-        unsure = torch.maximum(variance, self.unsure * torch.clamp(1.0 - 2.0 * dt / T, min=0.0))
-        noise2 = torch.clamp(adapted.density2, min=ekf.noise.accel**2)
-        rate_b = turn_back(R_wb, corrected - mean) / T
-        excess = torch.square(rate_b) - CAUSE_GATE * (unsure / T**2 + noise2 / T)
-        self.corrected = torch.where(chosen, mean, self.corrected)
-        self.unsure = torch.where(chosen, unsure, self.unsure)
-        adapted.elapsed = torch.where(chosen, 0.0, dt)
-        self.followed = self.followed | chosen
-        return torch.where(chosen, torch.clamp(excess, min=0.0), 0.0)
-
-    def _inflate_causes(self, ekf: TorchFilter, excess: Tensor) -> None:
-        """What corrects the velocity again and again is an accelerometer bias, a tilt, or a gyro bias that makes it."""
-        once = self.dt / INFLATION_TIME
-        tilt = 0.5 * (excess[0] + excess[1]) * once / ekf.options.gravity**2
-        drift = tilt / CAUSE_TIME**2
-        ekf.inflate(ACCEL_BIAS, self.R_ib, excess * once)
+    def _inflate_causes(self, ekf: TorchFilter, R_wb: Tensor, excess: Tensor, share: Tensor) -> None:
+        """What has lasted for a while may come from the velocity, from the accelerometer's bias or from a tilt."""
+        time = torch.clamp(self.duration, min=self.dt)
+        once = self.dt / INFLATION_TIME * share
+        later = torch.where(time > CAUSE_TIME, once / torch.square(time), 0.0)
+        tilt = 0.5 * (excess[0] + excess[1]) * later / ekf.options.gravity**2
+        drift = tilt / torch.square(time)
+        ekf.inflate(VEL, R_wb, excess * once)
+        ekf.inflate(POS, R_wb, 2.0 * self.dt * time * excess)
+        ekf.inflate(ACCEL_BIAS, self.R_ib, excess * later)
         ekf.inflate(GYRO_BIAS, self.R_ib[:, :2], torch.stack([drift, drift]))
         ekf.inflate(ROT, ekf.eye[:, :2], torch.stack([tilt, tilt]))
 

@@ -44,7 +44,6 @@ class AdaptedNoise:
     def reset(self) -> None:
         """As before the first sample."""
         self.inertial, self.since, self.known = np.zeros(3), 0.0, 0.0
-        self.elapsed = 0.0  # since the monitor last looked at what the velocity was corrected by
         self.means, self.noise2, self.factors = np.zeros((5, 2)), np.zeros(2), np.ones(2)
         self.moments: deque[tuple[Array, Array]] = deque()
 
@@ -52,7 +51,6 @@ class AdaptedNoise:
         """The IMU has added (3,) to the velocity in dt seconds."""
         self.inertial = self.inertial + change_w
         self.since += dt
-        self.elapsed += dt
 
     def measure(self, velocity_w: Array, variance_w: Array, spread_w: Array) -> None:
         """A measured velocity, the variances that one measurement claims and the spread of its sources (3,)."""

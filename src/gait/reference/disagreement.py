@@ -2,9 +2,9 @@
 
 One innovation cannot tell a foot that slips from an IMU that is wrong. A slip begins and ends with a jump; an error of
 the IMU grows from step to step and lasts, whichever feet stand. So each axis of the disagreement is followed by a value
-that rises slowly and falls at once. Its excess over the variances inflates that of the velocity. How the velocity is
-corrected on average tells of the cause: accelerometer bias, tilt and gyro bias. A dispute that lasts for half a second
-resets the velocity to the measurement.
+that rises slowly and falls at once. Its excess over the variances inflates those of the velocity and of its possible
+causes: accelerometer bias, tilt and gyro bias. A dispute that lasts for half a second resets the velocity to the
+measurement.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from gait.reference.filter import ACCEL_BIAS, GYRO_BIAS, POS, ROT, VEL, BaseStat
 
 RISE, RISE_RATE = np.array([0.3, 0.3, 2.0]), 0.5
 """How fast the lasting part may rise, m/s^2: along the ground, where feet slip, and vertically; and a rate, rad/s^2."""
-INFLATION_TIME = 0.4
-"""Seconds until a variance has grown by the square of what lasts."""
-CAUSE_TIME, CAUSE_GATE = 0.5, 9.0
-"""Seconds over which corrections of the velocity are averaged; variances beyond which their square has a cause."""
+INFLATION_TIME, CAUSE_TIME = 0.4, 0.6
+"""Seconds until a variance has grown by the square of what lasts, and from which on the causes are inflated too."""
 DISPUTE, DISPUTE_TIME, RESET_TIME = 4.0, 0.1, 0.5
 """Test ratio above which the IMU is disputed; seconds until that is shown, and until the velocity is reset."""
 DISTRUST_TIME, DISTRUST = 2.0, 10.0
@@ -63,8 +61,6 @@ class ConsistencyMonitor:
         self.open, self.aside, self.turn, self.heading = np.zeros(3), np.zeros(3), 0.0, 0.0
         self.duration = self.disputed = self.distrust = 0.0
         self.ratio, self.resets = 0.0, 0
-        self.corrected: Array | None = None
-        self.unsure = np.zeros(3)
 
     def consensus(self, c: Consensus, predicted: Array, dt: float) -> bool:
         """Take a consensus before it is fused, given the variances of the predicted velocity (3,).
@@ -92,48 +88,27 @@ class ConsistencyMonitor:
             self.reset_velocity(c.delta, c.claimed + c.spread)
             return True
         if excess.any():
-            self.inflate_velocity(excess, dt, share)
-        # What the dispute itself has added to the prediction's variance is no reason to doubt it less.
-        self.inflate_causes(self.cause(variance - predicted if excess.any() else variance), dt)
+            self.inflate_causes(excess, dt, share)
         return self.disputed >= DISPUTE_TIME or self.distrust > 0.0
 
-    def inflate_velocity(self, excess: Array, dt: float, share: float) -> None:
-        """What has lasted may be the velocity's."""
-        R_wb = self.ekf.R @ self.R_bi.T
-        self.ekf.P[VEL, VEL] += R_wb @ np.diag(excess * dt * share / INFLATION_TIME) @ R_wb.T
-        self.ekf.P[POS, POS] += R_wb @ np.diag(excess * 2.0 * self.duration * dt) @ R_wb.T
-
-    def cause(self, variance: Array) -> Array:
-        """Square of the mean correction of the velocity beyond its variance, base axes (3,), (m/s^2)^2.
-
-        Velocity less what the IMU has added to it is all that it was corrected by; what lasts of the disagreement, of
-        this variance (3,), would have to be.
-        """
-        ekf, T = self.ekf, CAUSE_TIME
-        dt, ekf.adapted.elapsed = ekf.adapted.elapsed, 0.0
-        R_wb = ekf.R @ self.R_bi.T
-        corrected = ekf.v + R_wb @ self.lasting - ekf.adapted.inertial
-        before = corrected if self.corrected is None else self.corrected
-        self.corrected = before + dt / (T + dt) * (corrected - before)
-        self.unsure = np.maximum(variance, self.unsure * max(0.0, 1.0 - 2.0 * dt / T))
-        mean_b = R_wb.T @ (corrected - self.corrected) / T
-        noise2 = max(ekf.noise.accel, ekf.adapted.density) ** 2
-        return np.asarray(np.maximum(mean_b**2 - CAUSE_GATE * (self.unsure / T**2 + noise2 / T), 0.0))
-
-    def inflate_causes(self, excess: Array, dt: float) -> None:
-        """What corrects the velocity again and again is an accelerometer bias, a tilt, or a gyro bias that makes it."""
-        ekf, once, R_ib = self.ekf, dt / INFLATION_TIME, self.R_bi.T
-        tilt = np.array([1.0, 1.0, 0.0]) * np.mean(excess[:2]) * once / ekf.options.gravity**2
-        ekf.P[ACCEL_BIAS, ACCEL_BIAS] += R_ib @ np.diag(excess * once) @ R_ib.T
+    def inflate_causes(self, excess: Array, dt: float, share: float) -> None:
+        """What has lasted may come from the velocity, from the accelerometer bias b T or from a tilt g T."""
+        ekf, T = self.ekf, self.duration
+        once = dt * share / INFLATION_TIME
+        later = once / T**2 if T > CAUSE_TIME else 0.0
+        tilt = np.array([1.0, 1.0, 0.0]) * np.mean(excess[:2]) * later / ekf.options.gravity**2
+        R_wb, R_ib = ekf.R @ self.R_bi.T, self.R_bi.T
+        ekf.P[VEL, VEL] += R_wb @ np.diag(excess * once) @ R_wb.T
+        ekf.P[POS, POS] += R_wb @ np.diag(excess * 2.0 * T * dt) @ R_wb.T
+        ekf.P[ACCEL_BIAS, ACCEL_BIAS] += R_ib @ np.diag(excess * later) @ R_ib.T
         ekf.P[ROT, ROT] += np.diag(tilt)
-        ekf.P[GYRO_BIAS, GYRO_BIAS] += R_ib @ np.diag(tilt / CAUSE_TIME**2) @ R_ib.T
+        ekf.P[GYRO_BIAS, GYRO_BIAS] += R_ib @ np.diag(tilt / T**2) @ R_ib.T
 
     def reset_velocity(self, delta_b: Array, variance_b: Array) -> None:
         """Let the velocity be what is measured, with the variances of that."""
         ekf = self.ekf
         R_wb = ekf.R @ self.R_bi.T
         ekf.v = ekf.v + R_wb @ delta_b
-        self.corrected = None if self.corrected is None else self.corrected + R_wb @ delta_b
         ekf.P[VEL, :], ekf.P[:, VEL] = 0.0, 0.0
         ekf.P[VEL, VEL] = R_wb @ np.diag(variance_b) @ R_wb.T
         self.lasting, self.disputed, self.distrust = np.zeros(3), 0.0, DISTRUST_TIME
