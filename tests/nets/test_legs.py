@@ -204,7 +204,8 @@ def outputs_of(error: torch.Tensor, log_std: float) -> LegOutputs:
 
 
 def test_the_filter_punishes_trust_in_errors_that_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """White errors may be claimed at their size; errors that stay must be claimed far larger."""
+    """White errors may be claimed at their size, or at half of it, since the gate inflates the larger ones; errors that
+    stay must be claimed far larger."""
     monkeypatch.setattr(losses, "DRIFT", (0.03, 0.03))
     rng = np.random.default_rng(0)
     white = torch.from_numpy(rng.normal(0.0, 0.1, (64, 400, 3)).astype(np.float32))
@@ -219,7 +220,7 @@ def test_the_filter_punishes_trust_in_errors_that_last(monkeypatch: pytest.Monke
 
         return float(min(np.arange(-4.0, 3.0, 0.25), key=loss))
 
-    assert best(white) == pytest.approx(np.log(0.1), abs=0.6)
+    assert best(white) == pytest.approx(np.log(0.1), abs=0.7)
     assert best(lasting) > np.log(0.1) + 1.0
 
 

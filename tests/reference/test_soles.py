@@ -188,7 +188,9 @@ def test_the_core_finds_the_compliance_of_the_reference() -> None:
     for sample in walk[1:]:
         state, mine = ours.step(sample, 0.002), estimator.update(sample)
         learned = inside(estimator._context).legs.flexure
-        assert learned.compliance == pytest.approx(source.flexure.compliance, rel=1e-4, abs=1e-10)
+        assert learned.compliance == pytest.approx(
+            source.flexure.compliance, rel=5e-4, abs=1e-10
+        )  # of a network in single precision
         np.testing.assert_allclose(mine.vel_w, state.vel_w, atol=1e-6)
     assert learned.compliance > 0.02e-3
 
