@@ -769,8 +769,6 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
                                         checks->apart,  checks->same,    checks->doubt};
     const double *const of_legs[9] = {l->tau[0], l->tau[1], l->q[0],  l->q[1],      l->dq[0],
                                       l->dq[1],  l->last_dq, l->ddq, l->smooth_tau};
-    size_t floats;
-    memory_floats(c, &floats);
     plan_range(plan, g, g, offsetof(gait_t, input.q));
     for (int k = 0; k < 5; k++) plan_range(plan, g, arrays[k], joints);
     plan_range(plan, g, g->input.unchanged, offsetof(gait_input, joints) - offsetof(gait_input, unchanged));
@@ -789,8 +787,17 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
         plan_range(plan, g, l->rates_b, offsetof(gait_leg_state, flexure) - offsetof(gait_leg_state, rates_b));
     }
     if (c->method == GAIT_CONTACTS) plan_range(plan, g, &g->contacts, sizeof g->contacts);
-    /* The filter, and behind it the first network's memory. */
-    plan_range(plan, g, &g->filter, context_bytes(c) + floats * sizeof(float) - offsetof(gait_t, filter));
+    plan_range(plan, g, &g->filter, filter_bytes(gait_cov_size(c)));
+    if (c->method == GAIT_VELOCITY) plan_range(plan, g, gait_memory(g), gait_network_floats(c->network) * sizeof(float));
+    if (c->method == GAIT_LEGS) {
+        float *memory;
+        const gait_leg_network *network = legs_network(g, &memory);
+        plan_range(plan, g, memory, 1);
+        for (int ring = 0; ring <= c->robot.legs; ring++) {
+            const gait_piece piece = gait_leg_network_next(network, c->robot.legs, memory, ring);
+            plan_range(plan, g, piece.from, piece.bytes);
+        }
+    }
 }
 
 /* All contexts work in the scratch of the first, which stays in the cache, and while one steps the next is fetched. */

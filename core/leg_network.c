@@ -74,16 +74,36 @@ static void leg_put(const gait_leg_network *n, float *ring, int count, int place
         if (k != place) memcpy(ring + k * count, sample, (size_t)count * sizeof *ring);
 }
 
-/* Put the sample into the rings; returns its place, behind which the oldest frame of this step begins. */
+/* Samples since the rings were last full, the next one counted. */
+static int leg_time(const gait_leg_network *n, const leg_memory *m)
+{
+    const int time = m->counts[0] > 0.0f ? (int)m->counts[1] + 1 : 0;
+    return time < n->frames * n->stride ? time : 0;
+}
+
+/* Place of that sample in a ring, behind which the oldest frame of its step begins. */
+static int leg_place(const gait_leg_network *n, int time)
+{
+    return 2 * n->frames * (time % n->stride) + time / n->stride;
+}
+
+gait_piece gait_leg_network_next(const gait_leg_network *n, int legs, float *memory, int ring)
+{
+    const leg_memory m = leg_layout(n, legs, memory, NULL);
+    const int places = 2 * n->frames * n->stride, count = ring > 0 ? n->own : SHARED_FEATURES;
+    const float *start = m.rings + places * (ring > 0 ? SHARED_FEATURES + (ring - 1) * n->own : 0);
+    const gait_piece piece = {start + leg_place(n, leg_time(n, &m)) * count, (n->frames + 1) * count * sizeof *start};
+    return piece;
+}
+
+/* Put the sample into the rings; returns its place. */
 static int leg_remember(const gait_leg_network *n, const leg_memory *m, int legs, const double *features,
                         const unsigned char *before)
 {
-    const int begun = m->counts[0] > 0.0f, places = 2 * n->frames * n->stride;
-    int time = begun ? (int)m->counts[1] + 1 : 0;
-    if (time >= n->frames * n->stride) time = 0;
+    const int begun = m->counts[0] > 0.0f, places = 2 * n->frames * n->stride, time = leg_time(n, m);
+    const int place = leg_place(n, time);
     m->counts[0] = 1.0f;
     m->counts[1] = (float)time;
-    const int place = 2 * n->frames * (time % n->stride) + time / n->stride;
     for (int i = 0; i < SHARED_FEATURES; i++) m->rings[place * SHARED_FEATURES + i] = (float)features[i];
     leg_put(n, m->rings, SHARED_FEATURES, place, !begun);
     for (int leg = 0; leg < legs; leg++) {

@@ -100,6 +100,12 @@ typedef struct gait_leg_network {
 
 size_t gait_leg_network_floats(const gait_leg_network *n, int legs);
 size_t gait_leg_network_scratch(const gait_leg_network *n, int legs);
+/* Where the next step reads and writes its memory: what legs share, then of each leg. */
+typedef struct gait_piece {
+    const void *from;
+    size_t bytes;
+} gait_piece;
+gait_piece gait_leg_network_next(const gait_leg_network *n, int legs, float *memory, int ring);
 void gait_leg_network_reset(const gait_leg_network *n, float *memory);
 
 /* One more sample. features: 6 that all legs share, then 12 of each leg. seen: legs that can be used; the others look
