@@ -265,8 +265,8 @@ class Estimator(Stepper):
             raise GaitError(f"unknown start '{start}': choose auto, truth or gravity")
 
     @property
-    def searches_latency(self) -> bool:
-        """Whether a smoother may look for the latency of the joints: the method uses it, and nobody gave it."""
+    def reads_legs(self) -> bool:
+        """Whether a smoother may choose the options of its pass: the method weighs legs, and nobody gave options."""
         return self._context.engine.by_leg and bool(self._recipe) and self._recipe["options"] is None
 
     @property
@@ -274,9 +274,9 @@ class Estimator(Stepper):
         """Seconds by which it takes joints to be read later than the IMU."""
         return float(self._context.engine.config.settings.joint_delay)
 
-    def with_latency(self, joint_delay: float) -> Estimator:
-        """Another one, loaded alike but for the latency of the joints, s."""
-        options = replace(options_of(self.robot), joint_delay=joint_delay)
+    def with_options(self, **values: Any) -> Estimator:
+        """Another one, loaded alike but for these options."""
+        options = replace(options_of(self.robot), **values)
         return Estimator.load(**{**self._recipe, "options": options, "sensors": None, "lag": 0.0})
 
     def save_state(self) -> bytes:

@@ -91,6 +91,7 @@ def _costs(done: Passes) -> Array:
 
 
 def _minimum(costs: Array, near: slice) -> float | None:
-    """Of the parabola through three of the costs of `TRIED`; None if it has none."""
+    """Of the parabola through three of the costs of `TRIED`; None if it has none, or is flat but for rounding."""
     bend, slope, _ = np.polyfit(TRIED[near], costs[near], 2)
-    return float(np.clip(-0.5 * slope / bend, 0.0, MOST)) if bend > 0.0 else None
+    flat = 1e-9 * float(np.abs(costs[near]).max()) / float(np.ptp(TRIED[near])) ** 2
+    return float(np.clip(-0.5 * slope / bend, 0.0, MOST)) if bend > flat else None
