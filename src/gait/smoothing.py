@@ -34,8 +34,8 @@ PART = 2000
 SEARCHED = 60.0
 """Seconds of a log, at most, in which the latency of the joints is looked for."""
 LEG_INFLATION = 2.0
-"""Factor on the standard deviation that a leg claims, in place of the filter's 1.2. Chosen on walks of twin 2 with seeds
-of their own: 3 gains more where feet slip and costs where they hold."""
+"""Factor on the standard deviation that a leg claims, in place of the filter's 1.2. Chosen on walks of twin 2 with
+seeds of their own: 3 gains more where feet slip and costs where they hold."""
 
 
 class Smoothed(NamedTuple):
