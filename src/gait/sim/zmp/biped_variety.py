@@ -59,13 +59,13 @@ def draw_biped(rng: np.random.Generator, name: str) -> BipedVariant:
     weight = float(size) ** 2.5
     return BipedVariant(
         name=name,
-        hip=uniform(0.7, 1.5) * round(size, 4),
+        hip=round(size * uniform(0.5, 1.3), 4),
         thigh=round(size * uniform(0.85, 1.15), 4),
         calf=round(size * uniform(0.85, 1.15), 4),
         base_mass=round(weight * uniform(0.6, 1.5), 4),
         leg_mass=round(weight * uniform(0.7, 1.8), 4),
         foot=round(size * uniform(0.7, 1.7), 4),
-        drop=uniform(0.0, 1.6) * round(size, 4),
+        drop=round(size * uniform(0.0, 1.6), 4),
         sole=(round(size * uniform(0.75, 1.4), 4), round(size * uniform(0.8, 1.7), 4)),
         ahead=round(size * uniform(-0.02, 0.02), 4),
         imu=(
