@@ -48,8 +48,7 @@ from gait.sim.store import ROBOT_DIGEST, Store, sha256, write_robot
 from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
 from gait.sim.world import CIRCLE_RADIUS
-from gait.sim.zmp.biped_variety import check_biped, draw_biped
-from gait.sim.zmp.zmp_walker import draw_biped_episode
+from gait.sim.zmp.biped_variety import check_biped, draw_biped, draw_biped_episode
 
 DEBRIS_LENGTH = 2.4
 """How far an episode on debris walks ahead before it walks back, m: as far as things lie about."""

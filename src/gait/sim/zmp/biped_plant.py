@@ -95,7 +95,7 @@ def _add_leg(spec: Any, base: Any, robot: Robot, leg: Chain, first: int, config:
         parent = body
     corners = leg.offsets[-1] + leg.foot.corners
     half = 0.5 * np.ptp(corners, axis=0)
-    centre = corners.mean(axis=0) + [0.0, 0.0, 0.5 * THICKNESS - leg.foot.radius]
+    centre = corners.mean(axis=0) + np.array([0.0, 0.0, 0.5 * THICKNESS - leg.foot.radius])
     sole = {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": [half[0], half[1], 0.5 * THICKNESS]}
     parent.add_geom(
         name=f"{leg.name}_foot", pos=list(centre), contype=0, conaffinity=1, condim=4, mass=0.0,

@@ -15,6 +15,7 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robot import Chain, Foot, Link, Robot
 from gait.sim.policy.scene_variety import stretches
+from gait.sim.settings import EpisodeConfig
 from gait.sim.variety import Variant
 from gait.sim.world import TIMESTEP
 
@@ -76,6 +77,12 @@ def draw_biped(rng: np.random.Generator, name: str) -> BipedVariant:
         stiffness=round(float(np.exp(rng.uniform(*np.log((0.4, 2.5))))), 4),
         damping_time=uniform(0.01, 0.03),
     )
+
+
+def draw_biped_episode(rng: np.random.Generator, config: EpisodeConfig) -> EpisodeConfig:
+    """Friction and control rate of an episode: ground that holds, and some that is slippery."""
+    friction = rng.uniform(0.5, 1.2) if rng.random() < 0.85 else rng.uniform(0.2, 0.4)
+    return replace(config, friction=friction, control_rate=int(rng.choice((200, 250, 500))))
 
 
 def check_biped(robot: Robot) -> None:
@@ -149,6 +156,9 @@ def _driven(robot: Robot, variant: BipedVariant) -> Robot:
     return replace(
         robot,
         legs=legs,
+        # A description has the velocity gain of a servo as the joint's damping too: it must not act twice, for what a
+        # joint takes beyond its drive's torque looks like a force on the foot.
+        damping=np.where(robot.damping == robot.kd, 0.0, robot.damping),
         kp=kp,
         kd=kd,
         torque_limit=np.maximum(robot.torque_limit, _STRONG * load),

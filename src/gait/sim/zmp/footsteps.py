@@ -1,12 +1,13 @@
 """Footsteps, swings and the zero-moment point of a biped, drawn at random: walking, stepping in place, standing.
 
-A plan is made of bouts. A walking bout takes steps of one speed and one rhythm, with a phase of double support before each, and ends
-with the feet side by side; in a standing bout the weight shifts, and some squat. Everything is planned before
-the episode begins, since nothing that happens in it changes the plan.
+A plan is made of bouts. A walking bout takes steps of one speed and one rhythm, with a phase of double support before
+each, and ends with the feet side by side; in a standing bout the weight shifts, and some squat. Everything is planned
+before the episode begins, since nothing that happens in it changes the plan.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -175,8 +176,8 @@ class _Planner:
         for i in range(steps + 1):
             closing = i == steps
             velocity = np.zeros(3) if closing else np.array(bout.velocity)
-            c, s = np.cos(self.body[2]), np.sin(self.body[2])
-            self.body += T * np.array([c * velocity[0] - s * velocity[1], s * velocity[0] + c * velocity[1], velocity[2]])
+            (x, y, turn), c, s = velocity, np.cos(self.body[2]), np.sin(self.body[2])
+            self.body += T * np.array([c * x - s * y, s * x + c * y, turn])
             self._step(bout, foot, velocity, jitter=0.0 if closing else 1.0)
             foot = 1 - foot
         self._shift(0.5 * self.feet[:, :2].sum(axis=0), rng.uniform(0.3, 0.8) * self.tempo)
@@ -223,11 +224,11 @@ class _Planner:
         middle = 0.5 * self.feet[:, :2].sum(axis=0)
         across = 0.5 * (self.feet[0, :2] - self.feet[1, :2])
         c, s = np.cos(self.body[2]), np.sin(self.body[2])
-        frequency = np.exp(rng.uniform(*np.log((0.15, 1.0)), 2)) / self.tempo
-        sway = np.sin(2.0 * np.pi * frequency * t[:, None] + rng.uniform(0.0, 2.0 * np.pi, 2)) * rng.uniform(0.0, 0.8, 2)
-        part["zmp"] = middle + fade[:, None] * (
-            sway[:, :1] * across + 0.6 * self.size.sole[0] * sway[:, 1:] * np.array([c, s])
-        )
+        frequency = np.exp(rng.uniform(np.log(0.15), 0.0, 2)) / self.tempo
+        phase, most = rng.uniform(0.0, 2.0 * np.pi, 2), rng.uniform(0.0, 0.8, 2)
+        sway = most * np.sin(2.0 * np.pi * frequency * t[:, None] + phase)
+        along = 0.6 * self.size.sole[0] * np.array([c, s])
+        part["zmp"] = middle + fade[:, None] * (sway[:, :1] * across + sway[:, 1:] * along)
         if rng.random() < 0.4:
             depth, times = self.size.leg * rng.uniform(0.03, 0.22), rng.integers(1, 3)
             part["squat"] = 0.5 * depth * (1.0 - np.cos(2.0 * np.pi * times * t / seconds))
@@ -270,13 +271,13 @@ class _Planner:
                 (swing.lift - round(0.5 * double), 0.0), (swing.lift + round(0.1 * flight), toe),
                 (swing.land - round(0.2 * flight), -heel), (swing.land, -heel), (swing.land + round(0.4 * double), 0.0),
             ]  # fmt: skip
-            for (k, old), (end, new) in zip(knots, knots[1:], strict=False):
+            for (k, old), (end, new) in itertools.pairwise(knots):
                 pitch[k:end, swing.foot] = (old + (new - old) * ease(end - k))[: max(count - k, 0)]
         return pitch
 
 
 def smoothed(values: Array, width: int) -> Array:
-    """Mean over `width` rows around each."""
+    """Mean over `width` rows around each, those beyond the ends as at the ends."""
     if width < 2:
         return values
     padded = np.concatenate([np.repeat(values[:1], width, axis=0), values, np.repeat(values[-1:], width, axis=0)])

@@ -10,7 +10,6 @@ feel of them are those of a walking robot; how a real one would catch itself is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from gait.robot import Robot
 from gait.sim.physics import mujoco
 from gait.sim.settings import Command, EpisodeConfig
 from gait.sim.zmp.biped_variety import GRAVITY
-from gait.sim.zmp.footsteps import Footsteps, Size, smoothed, plan_footsteps
+from gait.sim.zmp.footsteps import Footsteps, Size, plan_footsteps, smoothed
 from gait.sim.zmp.leg_inverse import leg_angles
 from gait.sim.zmp.pendulum import mass_over
 
@@ -54,7 +53,7 @@ class BasePlan:
         aside = smoothed(aside, width) / (0.5 * np.linalg.norm(steps.place[0, 0] - steps.place[0, 1]))
         swing = np.zeros((count, 4))
         for column, most in enumerate((0.02, 0.03, 0.04, 0.006)):
-            for frequency in np.exp(rng.uniform(*np.log((0.3, 2.5)), 2)):
+            for frequency in np.exp(rng.uniform(np.log(0.3), np.log(2.5), 2)):
                 swing[:, column] += most * rng.random() * np.sin(2.0 * np.pi * (frequency * t + rng.random()))
         swing *= rng.random() * np.minimum(t / 0.5, 1.0)[:, None]
         roll = 0.06 * rng.normal() * aside + swing[:, 0]
@@ -145,10 +144,10 @@ class ZmpWalker:
     def _lead(self, q: Array, dt: float, share: float) -> Array:
         """How far ahead of the plan the targets are, so that drives carry the load and are not late (N, J)."""
         robot, steps, base = self._robot, self.steps, self.base
-        force_w = robot.mass * (base.acceleration + [0.0, 0.0, GRAVITY])
-        right_to_left = steps.place[:, 0, :2] - steps.place[:, 1, :2]
-        along = ((steps.zmp - steps.place[:, 1, :2]) * right_to_left).sum(axis=1)
-        first = np.clip(along / (right_to_left**2).sum(axis=1), 0.0, 1.0)
+        force_w = robot.mass * (base.acceleration + np.array([0.0, 0.0, GRAVITY]))
+        between = steps.place[:, 0, :2] - steps.place[:, 1, :2]
+        along = ((steps.zmp - steps.place[:, 1, :2]) * between).sum(axis=1)
+        first = np.clip(along / (between**2).sum(axis=1), 0.0, 1.0)
         first = np.where(steps.swings[:, 0], 0.0, np.where(steps.swings[:, 1], 1.0, first))
         R_wb, half = base.R_wb, 0.5 * np.ptp(robot.legs[0].foot.corners, axis=0)
         torque = []
@@ -160,8 +159,8 @@ class ZmpWalker:
             moment_b = np.einsum("nji,nj->ni", R_wb, np.cross(arm, load))
             linear, angular = chain.jacobians(own)
             torque.append(-np.einsum("nij,ni->nj", linear, force_b) - np.einsum("nij,ni->nj", angular, moment_b))
-        width = max(round(0.03 / dt), 1)
-        return (share * smoothed(np.concatenate(torque, axis=1), width) + robot.kd * np.gradient(q, dt, axis=0)) / robot.kp
+        held = share * smoothed(np.concatenate(torque, axis=1), max(round(0.03 / dt), 1))
+        return np.asarray((held + robot.kd * np.gradient(q, dt, axis=0)) / robot.kp)
 
 
 class Gantry:
@@ -183,7 +182,8 @@ class Gantry:
         k = min(self._row // self._hold, len(self._velocity) - 1)
         self._row += 1
         wrench = data.body(self._link).xfrc_applied
-        wrench[:2] = self._k * (self._base.place[k] - data.qpos[:3])[:2] + self._d * (self._velocity[k] - data.qvel[:3])[:2]
+        away, late = self._base.place[k] - data.qpos[:3], self._velocity[k] - data.qvel[:3]
+        wrench[:2] = self._k * away[:2] + self._d * late[:2]
         R = np.empty(9)
         mujoco.mju_quat2Mat(R, data.qpos[3:7])
         R_wb = R.reshape(3, 3)
@@ -207,9 +207,3 @@ def _quat(R: Array) -> Array:
     quat = np.empty(4)
     mujoco.mju_mat2Quat(quat, np.ascontiguousarray(R).ravel())
     return quat
-
-
-def draw_biped_episode(rng: np.random.Generator, config: EpisodeConfig) -> EpisodeConfig:
-    """Friction and control rate of an episode: ground that holds, and some that is slippery."""
-    friction = rng.uniform(0.5, 1.2) if rng.random() < 0.85 else rng.uniform(0.2, 0.4)
-    return replace(config, friction=friction, control_rate=int(rng.choice((200, 250, 500))))
