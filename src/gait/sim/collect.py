@@ -20,7 +20,7 @@ from gait.io.locks import folder_lock
 from gait.log.log import Log
 from gait.robot import Robot
 from gait.sim.episode import TRUTH, Feedback, RawEpisode, described_robot, episode_robot, run_episode
-from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, find_gait, leg_corners
+from gait.sim.gaits import AIRBORNE, OTHERS, STATIONARY, TRANSITIONS, ZMP, find_gait, leg_corners
 from gait.sim.mismatch import body_of, sensors_for, sensors_of
 from gait.sim.plan import CollectConfig
 from gait.sim.policy.rig import rig_of
@@ -48,6 +48,7 @@ from gait.sim.store import ROBOT_DIGEST, Store, sha256, write_robot
 from gait.sim.variety import description, description_text, draw_variant, varied
 from gait.sim.workers import hold_ctrl_c, worker_pool
 from gait.sim.world import CIRCLE_RADIUS
+from gait.sim.zmp.biped_variety import check_biped, draw_biped, draw_biped_episode
 
 DEBRIS_LENGTH = 2.4
 """How far an episode on debris walks ahead before it walks back, m: as far as things lie about."""
@@ -104,13 +105,15 @@ def draw_episode(config: CollectConfig, number: int, attempt: int = 0) -> Drawn:
         variant = draw_relative(np.random.default_rng(body), name)
     elif config.random_robots:
         name = f"{Robot.load(config.robot).name}-{config.seed}-{number}"
-        variant = draw_variant(np.random.default_rng(body), name)
+        draw = draw_biped if config.gait == ZMP else draw_variant
+        variant = draw(np.random.default_rng(body), name)
     same = {name: getattr(config, name) for name in ("robot", "terrain", "seconds", "feedback")}
     base = EpisodeConfig(**same, variant=variant, gait=gait, stop_at_fall=not config.keep_falls)
     if config.policy:
         base = replace(base, gait=POLICY, policy=config.files, control_rate=rig_of(config.files).rate)
     episode = base if config.nominal else randomise(rng, base)
     episode = replace(episode, control_rate=base.control_rate) if config.policy else episode
+    episode = draw_biped_episode(rng, episode) if gait == ZMP and not config.nominal else episode
     ranges = VARIED if config.varied else CommandRanges()
     episode = replace(episode, commands=_commands(rng, episode, config.commands, ranges), **_chosen(config))
     episode = vary_contact(np.random.default_rng(ground), episode) if config.varied else episode
@@ -134,6 +137,8 @@ def _chosen(config: CollectConfig) -> dict[str, Any]:
 
 def _fitted(episode: EpisodeConfig) -> EpisodeConfig:
     """The episode with loads and pushes that fit its robot."""
+    if episode.gait == ZMP:
+        return Proportions.of_mass(described_robot(episode).mass).fit(episode, payload_mass="mass")
     if episode.policy is None:
         return fit_episode(episode, described_robot(episode))
     size = Proportions.of_mass(episode_rig(episode).mass)
@@ -239,7 +244,7 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
     """
     done, own = simulate_episode(config, number), dict[str, Any]()
     raw, episode = done.raw, done.raw.config
-    if episode.variant is not None and config.policy:
+    if episode.variant is not None and (config.policy or episode.gait == ZMP):
         # Its description is in the Log.
         own = {"robot": episode.variant.name}
     elif episode.variant is not None:
@@ -249,7 +254,7 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
         own = {"robot": episode.variant.name, **write_robot(path, description_text(tree, comment))}
     done.log.save(path)
     steps = np.linalg.norm(np.diff(raw.pos_w[:, :2], axis=0), axis=1)
-    gains = () if config.policy else ("kp", "kd")  # a policy has its own
+    gains = () if config.policy or episode.gait == ZMP else ("kp", "kd")  # these have their own
     row = {
         "episode": number,
         "file": path.name,
@@ -339,7 +344,7 @@ def collection_settings(config: CollectConfig) -> dict[str, Any]:
     if config.policy:
         return settings | rig_of(config.files).digests()
     # A robot that cannot walk must be known before anything is written.
-    leg_corners(Robot.load(config.robot))
+    (check_biped if config.gait == ZMP else leg_corners)(Robot.load(config.robot))
     # Without comments and layout; the order of the legs counts, so keys stay as they are.
     return settings | {ROBOT_DIGEST: sha256(json.dumps(description(config.robot), default=str).encode())}
 

@@ -15,7 +15,7 @@ from gait.errors import GaitError
 from gait.robot import BareRobot, Robot, robot_names
 from gait.sim import stepping
 from gait.sim.airborne import Hand
-from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, leg_corners
+from gait.sim.gaits import AIRBORNE, OTHERS, RISING, STATIONARY, ZMP, leg_corners
 from gait.sim.handled import HandledLegs
 from gait.sim.mpc.controller import Controller
 from gait.sim.physics import mujoco
@@ -28,6 +28,9 @@ from gait.sim.postures import LegMotion, RandomTargets, Rising
 from gait.sim.settings import EpisodeConfig, check_schedule
 from gait.sim.variety import variant_of
 from gait.sim.world import TIMESTEP, scaled_robot
+from gait.sim.zmp.biped_plant import biped_plant
+from gait.sim.zmp.biped_variety import BipedVariant, biped_of
+from gait.sim.zmp.zmp_walker import Gantry, ZmpWalker
 
 
 class Fed(NamedTuple):
@@ -140,12 +143,17 @@ class Simulation:
         self.controller = self._controller()
         self.record[0, :7], self.record[0, self.columns.q] = d.qpos[:7], d.qpos[plant.qpos_at]
 
-    def _controller(self) -> Controller | LegMotion | PolicyWalker:
+    def _controller(self) -> Controller | LegMotion | PolicyWalker | ZmpWalker:
         """What moves the legs, with the robot where it starts."""
         config = self.config
         if config.policy is not None:
             return PolicyWalker(episode_rig(config))
         robot = cast("Robot", self.robot)
+        if config.gait == ZMP:
+            walker = ZmpWalker(robot, config, self.rng)
+            self.data.qpos[: len(walker.start)] = walker.start
+            self.physics = Gantry(robot, walker.base, config.control_rate, self.physics).step
+            return walker
         settings = config.kp, config.kd, 1.0 / config.control_rate
         if config.gait == STATIONARY:
             return RandomTargets(robot, *settings, self.rng)
@@ -248,6 +256,8 @@ def _plant(config: EpisodeConfig, rng: np.random.Generator) -> Plant:
     if config.policy is not None:
         return scene_plant(episode_rig(config), config, rng)
     robot = described_robot(config)
+    if config.gait == ZMP:
+        return biped_plant(robot, config, rng)
     leg_corners(robot)  # the controller needs four legs
     return robot_plant(robot, episode_body(config), config, rng)
 
@@ -266,6 +276,9 @@ def described_robot(config: EpisodeConfig) -> Robot:
     """The robot of an episode as gait describes it, which an estimator needs."""
     if config.policy is not None:
         return known_robot(episode_rig(config))
+    if config.gait == ZMP:
+        assert config.variant is None or isinstance(config.variant, BipedVariant)
+        return biped_of(config.robot, config.variant)
     if config.variant is not None:
         return variant_of(config.robot, config.variant)
     return _shipped(config.robot) if config.robot in robot_names() else Robot.load(config.robot)

@@ -55,8 +55,10 @@ AIRBORNE = "airborne"
 """The same for episodes in which the robot is carried; see `gait.sim.airborne`."""
 RISING = "rising"
 """The same for episodes that lie down and get up; see `gait.sim.postures`."""
-OTHERS = (STATIONARY, AIRBORNE, RISING)
-"""What an episode can be about other than walking: these take no commands, and lying down is no fall."""
+ZMP = "zmp"
+"""The same for bipeds that follow planned footsteps; see `gait.sim.zmp`."""
+OTHERS = (STATIONARY, AIRBORNE, RISING, ZMP)
+"""What an episode can be about other than walking as the schedule of commands has it, which these do not take."""
 
 
 TRANSITIONS: dict[str, tuple[str, str]] = {"trot-to-bound": ("trot", "bound")}

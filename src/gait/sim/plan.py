@@ -15,7 +15,8 @@ class CollectConfig:
 
     gait: str = "trot"
     """How the robot walks: stand, walk, trot, bound, pace, pronk, trot-to-bound for a change half-way, stationary for
-    random joint targets, airborne for a robot that is carried, or rising for one that lies down and gets up."""
+    random joint targets, airborne for a robot that is carried, rising for one that lies down and gets up, or zmp for a
+    biped that follows planned footsteps."""
     terrain: str = "rubber"
     """What it walks on: flat, rubber, slippery, debris, circular, rough, slope or ice; with a policy also scene, the
     ground that its scene brings."""
@@ -84,6 +85,7 @@ class CollectConfig:
                 raise GaitError(f"unknown {name} '{getattr(self, name)}': choose one of {', '.join(choices)}")
         check_feedback(self.feedback)
         self._check_policy()
+        self._check_biped()
         for name, least in {"episodes": 1, "seed": 0}.items():
             if getattr(self, name) < least:
                 raise GaitError(f"{name} must be {least} or more, got {getattr(self, name)}")
@@ -108,6 +110,19 @@ class CollectConfig:
         rig = rig_of(self.files)
         if self.feedback != "truth" or self.random_robots:
             known_robot(rig)
+
+    def _check_biped(self) -> None:
+        from gait.sim.gaits import ZMP
+
+        if self.gait != ZMP or self.policy:
+            return
+        for name in ("stationary_share", "airborne_share", "pushes"):
+            if getattr(self, name):
+                raise GaitError(f"{name} is not for the gait {ZMP}: leave it out, or choose another gait")
+        from gait.robot import Robot
+        from gait.sim.zmp.biped_variety import check_biped
+
+        check_biped(Robot.load(self.robot))
 
     @property
     def files(self) -> Any:

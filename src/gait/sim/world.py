@@ -212,9 +212,16 @@ def build_model(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | 
 
 def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | None = None) -> Any:
     """The same before it is compiled, as an MjSpec."""
+    return ground_spec(robot.name, config, rng, lambda spec: _add_robot(spec, robot, config))
+
+
+def ground_spec(
+    name: str, config: EpisodeConfig, rng: np.random.Generator | None, add_robot: Callable[[Any], None]
+) -> Any:
+    """An MjSpec with the robot that `add_robot` adds, on the terrain of an episode."""
     terrain = find_terrain(config.terrain)
     spec = mujoco.MjSpec.from_file(str(Path(__file__).with_name("world.xml")))
-    spec.modelname = robot.name
+    spec.modelname = name
     if terrain.loose:
         let_things_sleep(spec)
     else:
@@ -222,7 +229,7 @@ def build_spec(robot: Robot, config: EpisodeConfig, rng: np.random.Generator | N
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
     friction = terrain.friction if config.friction is None else config.friction
     # The robot comes first, so that its coordinates lead the state whatever lies around.
-    _add_robot(spec, robot, config)
+    add_robot(spec)
     terrain.build(spec, replace(config, friction=friction), rng or np.random.default_rng(0))
     return spec
 

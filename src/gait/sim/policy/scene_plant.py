@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,11 +48,7 @@ def scene_plant(rig: Rig, config: EpisodeConfig, rng: np.random.Generator) -> Pl
     kinds = [_GEOM if foot in {geom.name for geom in spec.geoms} else _BODY for foot in rig.feet]
     for leg, foot, kind in zip(rig.robot.leg_names, rig.feet, kinds, strict=True):
         contact_sensor(spec, f"{leg}_force", foot, mujoco.mjtConDataField.mjCONDATA_FORCE, kind)
-    for field in _FRAME:
-        for foot, kind in zip(rig.feet, kinds, strict=True):
-            sensor = getattr(mujoco.mjtSensor, f"mjSENS_FRAME{field}")
-            frame = _GEOM if kind == _GEOM else mujoco.mjtObj.mjOBJ_XBODY
-            spec.add_sensor(name=f"{foot}_{field}", type=sensor, objtype=frame, objname=foot)
+    add_foot_frames(spec, rig.feet, kinds)
     try:
         model = spec.compile()
     except ValueError as error:
@@ -90,6 +86,15 @@ def scene_plant(rig: Rig, config: EpisodeConfig, rng: np.random.Generator) -> Pl
 
 
 _GEOM, _BODY = mujoco.mjtObj.mjOBJ_GEOM, mujoco.mjtObj.mjOBJ_BODY
+
+
+def add_foot_frames(spec: Any, feet: Sequence[str], kinds: Sequence[Any]) -> None:
+    """Sensors of the poses and velocities of feet, as `FootFrames` reads them."""
+    for field in _FRAME:
+        for foot, kind in zip(feet, kinds, strict=True):
+            sensor = getattr(mujoco.mjtSensor, f"mjSENS_FRAME{field}")
+            frame = _GEOM if kind == _GEOM else mujoco.mjtObj.mjOBJ_XBODY
+            spec.add_sensor(name=f"{foot}_{field}", type=sensor, objtype=frame, objname=foot)
 
 
 class FootFrames:

@@ -93,7 +93,7 @@ def vary_scene(spec: Any, robot: Robot, variant: Variant) -> None:
     """Change the bodies of a spec to those of a variant."""
     bodies = {joint.name: body for body in spec.bodies for joint in body.joints}
     for leg in robot.legs:
-        factors = _stretches(leg, variant)
+        factors = stretches(leg, variant)
         for k, name in enumerate(leg.joint_names):
             body = bodies[name]
             body.pos = np.array(body.pos) * ((*variant.base, 1.0) if k == 0 else factors[k - 1])
@@ -111,7 +111,7 @@ def _weigh_upper(body: Any, legs: set[str], mass: float) -> None:
         _weigh_upper(child, legs, mass)
 
 
-def _stretches(leg: Chain, variant: Variant) -> list[float]:
+def stretches(leg: Chain, variant: Variant) -> list[float]:
     """How much each link of a leg is stretched: those of the thigh, then those of the calf, then those of the foot."""
     lengths = np.linalg.norm(leg.offsets[1:], axis=1)
     # The ankle is the last joint at the end of a long link, the knee the long one before it.
