@@ -14,8 +14,9 @@ pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 from gait import Estimator, GaitError, Robot
 from gait.nets.architecture import architecture_of
 from gait.robot import Foot
+from gait.robot.chain_yaml import robot_text
 from gait.sim.collect import draw_episode, record_episode, simulate_episode
-from gait.sim.episode import RawEpisode, Simulation
+from gait.sim.episode import UNSTABLE, RawEpisode, Simulation
 from gait.sim.plan import CollectConfig
 from gait.sim.zmp.biped_variety import biped_of, check_biped, draw_biped
 from gait.sim.zmp.leg_inverse import leg_angles
@@ -97,6 +98,24 @@ def test_inverse_kinematics_puts_the_foot_there() -> None:
     rotations, points, _ = chain.link_poses(wanted)
     found, miss = leg_angles(chain, points[:, -1], rotations[:, -1], stand)
     assert miss.max() < 1e-4 and np.abs(found - wanted).max() < 1e-2
+
+
+def test_knees_of_a_robot_described_with_straight_legs_bend_as_they_can(tmp_path: Path) -> None:
+    path = tmp_path / "straight.yaml"
+    robot = replace(Robot.load("g1"), q_stand=np.zeros(12))
+    path.write_text(robot_text(robot), encoding="utf-8")
+    simulation = Simulation(*draw_episode(replace(WALK, robot=str(path), seconds=0.5), 0)[:2])
+    planned, _ = simulation.controller._angles(every=10)  # type: ignore[union-attr]
+    knees = [robot.joint_names.index(f"{side}_knee_joint") for side in ("left", "right")]
+    assert planned[:, knees].min() > 0.0 and robot.q_lower[knees].max() < 0.0
+
+
+def test_an_episode_that_becomes_unstable_counts_as_a_fall() -> None:
+    simulation = Simulation(*draw_episode(replace(WALK, seconds=0.5), 0)[:2])
+    simulation.step()
+    simulation.data.qvel[6] = 2.0 * UNSTABLE
+    simulation.step()
+    assert simulation.fell_row is not None
 
 
 def test_the_pendulum_obeys_its_equation_and_ends_over_the_foot() -> None:

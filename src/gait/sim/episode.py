@@ -53,6 +53,8 @@ used to initialise; what sensors make of the others is up to the feedback, which
 """
 TRUTH = "truth"
 """Name of the feedback from ground truth."""
+UNSTABLE = 300.0
+"""No joint of a robot turns as fast, rad/s: the simulation has become unstable."""
 _shipped = lru_cache(Robot.load)
 """Reading the YAML takes as long as a second of simulated walking; the package's own files do not change."""
 
@@ -212,7 +214,9 @@ class Simulation:
         # A body whose geoms do not collide, as in scenes made for training, sinks into the ground.
         feet = self._frames[self.row - 1, 2 : 3 * self.robot.num_legs : 3]
         low = feet.size > 0 and self.record[self.row, 2] - feet.min() < self.plant.least_height
-        return bool(down or tipped or low)
+        # Drives too stiff for their robot and its motors' lag begin to oscillate: that is no walk.
+        unstable = np.abs(self.data.qvel[self.plant.qvel_at]).max() > UNSTABLE
+        return bool(down or tipped or low or unstable)
 
     def episode(self) -> RawEpisode:
         """What was recorded so far."""

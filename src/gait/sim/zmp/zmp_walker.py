@@ -27,6 +27,8 @@ HEIGHTS = 0.8, 0.97
 """Of the base above the ground, in leg lengths below the hips."""
 _MISS = 0.003
 """Farthest that a foot may be from where it is planned, m."""
+_BENT = 0.4
+"""Where angles are searched from, on the way from the stance to the middle of the joints' ranges."""
 _GANTRY = 1.0
 """Natural frequency of the gantry's horizontal spring, Hz."""
 _UPRIGHT = 2.0
@@ -108,10 +110,16 @@ class ZmpWalker:
         seed = int(base_rng.integers(2**32))
         share = base_rng.uniform(*HEIGHTS)
         com_b = mass_centre(robot, robot.q_stand)
+        self._near = robot.q_stand
         while True:
             height = share * robot.leg_length - float(hips[:, 2].mean())
             self.base = BasePlan(np.random.default_rng(seed), self.steps, com_b, height, dt)
-            if self._angles(every=10)[1].max() < _MISS or share < 0.65:
+            planned, miss = self._angles(every=10)
+            if self._near is robot.q_stand and ((planned < robot.q_lower) | (planned > robot.q_upper)).any():
+                # A stance with straight legs leaves open which way the knees bend: the way in which they have room.
+                self._near = robot.q_stand + _BENT * (0.5 * (robot.q_lower + robot.q_upper) - robot.q_stand)
+                continue
+            if miss.max() < _MISS or share < 0.65:
                 break
             share -= 0.02
         q, _ = self._angles()
@@ -133,7 +141,7 @@ class ZmpWalker:
         R_wb, place = self.base.R_wb[::every], self.base.place[::every]
         R_bw, steps = np.swapaxes(R_wb, 1, 2), self.steps
         angles, misses = [], []
-        for i, (chain, own) in enumerate(zip(self._robot.chains, self._robot.by_leg(self._robot.q_stand), strict=True)):
+        for i, (chain, own) in enumerate(zip(self._robot.chains, self._robot.by_leg(self._near), strict=True)):
             at = np.einsum("nij,nj->ni", R_bw, steps.place[::every, i] - place)
             pitch, yaw = steps.pitch[::every, i], steps.yaw[::every, i]
             q, miss = leg_angles(chain, at, R_bw @ rotations(np.zeros(len(at)), pitch, yaw), own)
