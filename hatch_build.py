@@ -17,10 +17,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 PACKAGE = ROOT / "src" / "gait"
+# With this and -Bsymbolic below, the core calls its own functions even where another library of the process has one
+# of the same name (libc has `advance`), and the compiler may inline them.
+OWN = ("-fno-semantic-interposition",)
 # Strict IEEE arithmetic: results must not depend on what the optimiser happened to contract or reorder.
-FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", "-Wall", "-Wextra")
+FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared", "-Wall", "-Wextra", *OWN)
 # Functions of Python are those of the program that loads the library.
-LINK = ("-lm", "-Wl,-undefined,dynamic_lookup") if sys.platform == "darwin" else ("-lm",)
+LINK = ("-lm", "-Wl,-undefined,dynamic_lookup") if sys.platform == "darwin" else ("-lm", "-Wl,-Bsymbolic")
 LEVELS = ("x86-64", "x86-64-v3", "x86-64-v4")
 
 

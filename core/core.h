@@ -2,37 +2,17 @@
 #ifndef GAIT_CORE_H
 #define GAIT_CORE_H
 
-#include <string.h>
-
-#include "gait.h"
+#include "iekf.h"
 
 #ifdef __FAST_MATH__
 #error "-ffast-math takes away the checks for nan: leave it out"
 #endif
 
-/* First row of each part of the error state. */
-enum { ROT = 0, VEL = 3, POS = 6, BG = 9, BA = 12, FEET = 15 };
 /* Features of a leg: position of the foot (leg lengths), velocity that the leg measures, ground force (weights) and
  * acceleration of the foot by the joints; before them angular rate and specific force in base axes. */
 enum { FOOT_POSITION = 0, LEG_VELOCITY = 3, GROUND_FORCE = 6, FOOT_ACCEL = 9, LEG_FEATURES = 12, SHARED_FEATURES = 6 };
 #define GAIT_MOUNTING_STD 0.008 /* how well the IMU's mounting in base_link is known, rad */
 enum { RATES = 8 }; /* angular rates kept for joints that are late */
-
-/* Invariant EKF on SE_{2+L}(3) with biases; error right-invariant, X_hat = exp(xi) X. Its body is the IMU. */
-typedef struct gait_filter {
-    double R[9];                    /* R_wi, row by row, as all matrices here */
-    double x[2 + GAIT_MAX_LEGS][3]; /* velocity, position, then contact points */
-    double b[2][3];                 /* gyro and accelerometer bias */
-    int32_t size, feet;             /* 15 + 3 feet */
-    uint8_t active[GAIT_MAX_LEGS];  /* feet that are part of the state; the rows of others are zero */
-    double P[GAIT_MAX_STATES * GAIT_MAX_STRIDE]; /* `size` rows of GAIT_STRIDE(size) */
-} gait_filter;
-
-/* Bytes of a filter that are in use. */
-static inline size_t filter_bytes(int size)
-{
-    return offsetof(gait_filter, P) + (size_t)(size * GAIT_STRIDE(size)) * sizeof(double);
-}
 
 /* A measurement of base_link's velocity in base axes, and of the gyro bias about z beyond the estimate. */
 typedef struct gait_measurement {
@@ -94,6 +74,12 @@ typedef struct gait_input {
     uint8_t started, imu_known;
 } gait_input;
 enum { REFUSED, FIRST, GO_ON, AFTER_GAP }; /* verdicts of gait_admit */
+
+/* s for which the IMU has not been good as a whole. */
+static inline double imu_blind(const gait_input *in)
+{
+    return larger(in->imu[GYRO].blind, in->imu[ACCEL].blind);
+}
 
 /* A leg after the outward pass, in base axes: rotation of each link, its joint's place and axis, the centre of the foot,
  * and columns of foot velocity and foot rate by each encoder. */
@@ -189,7 +175,7 @@ typedef struct gait_adapt {
     double variance[ADAPT_LAGS][3]; /* of those measurements */
 } gait_adapt;
 
-/* In a batch: lines of the cache that the context whose turn is next will need. */
+/* In a batch: cache lines of the context that steps next. */
 enum { GAIT_FETCH_LINES = 512, GAIT_FETCH_AT_ONCE = 20 };
 typedef struct gait_fetch {
     const char *from;
@@ -231,14 +217,14 @@ struct gait_t {
     gait_filter filter;
 };
 
-/* Into the second cache: the first one is full of what the present step works with. */
+/* Into the second-level cache: the present step fills the first. */
 #ifdef __GNUC__
 #define GAIT_FETCH(address) __builtin_prefetch(address, 0, 2)
 #else
 #define GAIT_FETCH(address) (void)(address)
 #endif
 
-/* Bring some of those lines on their way: processors wait for about twenty at a time, so a step calls this many times. */
+/* Fetch the next of those lines: a processor has about twenty requests under way, so a step calls this many times. */
 static inline void fetch_next(const gait_t *g)
 {
     gait_fetch *plan = g->fetch;
@@ -250,66 +236,6 @@ static inline void fetch_range(const void *from, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += 64) GAIT_FETCH((const char *)from + i);
 }
-
-/* Of numbers that are none of them nan: compilers make one instruction of it, where fmax is a call. */
-static inline double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static inline double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-/* Of three numbers: a call would pass them through memory, where a step spends more time than on their arithmetic. The
- * result may be one of the arguments. */
-static inline void cross(const double a[3], const double b[3], double out[3])
-{
-    const double x = a[1] * b[2] - a[2] * b[1], y = a[2] * b[0] - a[0] * b[2], z = a[0] * b[1] - a[1] * b[0];
-    out[0] = x;
-    out[1] = y;
-    out[2] = z;
-}
-
-/* R x. */
-static inline void rotate(const double R[9], const double x[3], double out[3])
-{
-    const double a = x[0], b = x[1], c = x[2];
-    for (int i = 0; i < 3; i++) out[i] = R[3 * i] * a + R[3 * i + 1] * b + R[3 * i + 2] * c;
-}
-
-/* R' x. */
-static inline void rotate_back(const double R[9], const double x[3], double out[3])
-{
-    const double a = x[0], b = x[1], c = x[2];
-    for (int i = 0; i < 3; i++) out[i] = R[i] * a + R[3 + i] * b + R[6 + i] * c;
-}
-
-/* lie.c */
-void lie_coefficients(double angle, double c[4]);
-void lie_series(const double w[3], double one, double first, double second, const double x[3], double out[3]);
-void lie_orthonormalise(double R[9]);
-void lie_quat_from_rotation(const double R[9], double quat[4]);
-void lie_rotation_from_quat(const double quat[4], double R[9]);
-
-/* iekf.c */
-void filter_init(gait_filter *f, int feet);
-void filter_prior(gait_filter *f, const double std[15]);
-int filter_align(gait_filter *f, const gait_robot *robot, const double std[15], const double accel[3], double gravity);
-int filter_propagate(gait_filter *f, const gait_settings *s, const gait_noise *noise, const double *walk,
-                     double (*roll_i)[3], const double gyro[3], const double accel[3], double dt);
-int filter_correct_velocity(gait_filter *f, const double vel_i[3], const double cov_i[9]);
-int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias, double variance);
-int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart);
-int filter_correct(gait_filter *f, int m, const double *z, const double *H, const double *N);
-double filter_nis(const gait_filter *f, int m, const double *z, const double *H, const double *N);
-void filter_add_foot(gait_filter *f, int leg, const double foot_i[3], const double cov_i[9], const double R_wi[9]);
-void filter_remove_foot(gait_filter *f, int leg);
-void filter_output(const gait_filter *f, const gait_robot *robot, const double gyro[3], gait_state *out);
-int filter_plausible(const gait_filter *f);
-void filter_retract(gait_filter *f, const double *delta);
-void filter_transition(const gait_filter *f, const gait_settings *s, double dt, double *T);
 
 /* chain.c */
 void leg_pass(const gait_robot *robot, int leg, const double *q, leg_pose *m);
@@ -338,10 +264,35 @@ void adapt_reset(gait_adapt *a);
 int adapt_due(const gait_adapt *a);
 void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3]);
 
+/* context.c */
+float *gait_memory(gait_t *g);  /* of the network, and of the spare one behind it */
+float *gait_scratch(gait_t *g); /* of whichever runs */
+void keep_pose(gait_t *g);
+
 /* estimator.c */
+int take_attitude(gait_t *g);
+
+/* network_step.c */
+uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, uint32_t health);
+const gait_network *network_of(gait_t *g, float **memory);
+
+/* Share of the network's period by which a sample may be early or late and still be taken as the one of that instant. */
+#define GAIT_JITTER 0.2
+
+/* propagate.c */
 int propagate(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
               double dt);
+void bridge_gap(gait_t *g, uint32_t health);
+void bridge_blind(gait_t *g, double dt, uint32_t health);
+void propagate_by_imu(gait_t *g, double dt, uint32_t health);
+double cut_off2(const gait_sensor *s);
 gait_noise imu_noise(const gait_t *g, double dt);
+
+/* output.c */
+void filter_output(const gait_filter *f, const gait_robot *robot, const double gyro[3], gait_state *out);
+void write_state(gait_t *g, uint32_t health, gait_state *out);
+
+/* streams.c */
 gait_sample sample_of(const gait_config *c, const double *row); /* one row of numbers */
 
 /* external.c */
@@ -401,8 +352,5 @@ uint32_t monitor_end(gait_t *g, uint32_t health);
 void monitor_output(const gait_t *g, gait_state *state);
 void monitor_mounting(gait_state *state);
 int monitor_valid(const gait_t *g, const gait_state *state);
-
-float *gait_memory(gait_t *g);  /* of the network, and of the spare one behind it */
-float *gait_scratch(gait_t *g); /* of whichever runs */
 
 #endif

@@ -33,21 +33,6 @@ typedef struct {
     double z[6], H[6 * 15], N[36];
 } external_rows;
 
-static void multiply(const double A[9], const double B[9], double out[9])
-{
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            out[3 * i + j] = A[3 * i] * B[j] + A[3 * i + 1] * B[3 + j] + A[3 * i + 2] * B[6 + j];
-}
-
-/* A B'. */
-static void multiply_back(const double A[9], const double B[9], double out[9])
-{
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            out[3 * i + j] = A[3 * i] * B[3 * j] + A[3 * i + 1] * B[3 * j + 1] + A[3 * i + 2] * B[3 * j + 2];
-}
-
 /* scale (x cross .) into the block of H at a row and a column. */
 static void put_cross(external_rows *r, int row, int column, double scale, const double x[3])
 {

@@ -111,7 +111,7 @@ def test_constants_are_those_of_c(told: dict[str, int]) -> None:
 
 def headers() -> str:
     """The headers without comments, their struct bodies and white space."""
-    text = "".join((CORE / name).read_text() for name in ("gait.h", "network.h", "core.h"))
+    text = "".join((CORE / name).read_text() for name in ("gait.h", "network.h", "lie.h", "iekf.h", "core.h"))
     text = re.sub(r"/\*.*?\*/|#.*?$", " ", text, flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"\s+", " ", re.sub(r"\{[^{}]*\}", " ", text))
 

@@ -27,7 +27,7 @@ from gait.methods import METHODS, is_python
 from gait.nets.model import Model, load_model
 from gait.robot import Robot
 
-HEADERS, PRIVATE = ("network.h", "gait.h"), ("core.h", "vector.h")
+HEADERS, PRIVATE = ("network.h", "gait.h"), ("lie.h", "iekf.h", "core.h", "vector.h")
 """Headers of the core that callers see, and those that its sources alone see."""
 _HEADER = Template("""\
 /* $method of $robot: body velocity, orientation and position from IMU and joint encoders.

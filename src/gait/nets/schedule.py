@@ -1,4 +1,4 @@
-"""When a network with a rate of its own steps, on samples that come in a fixed step: `follow` of core/estimator.c.
+"""When a network with a rate of its own steps, on samples that come in a fixed step: `follow` of core/network_step.c.
 
 Where samples come at the network's rate (a fifth of a period of jitter is allowed), each is one step of the network.
 Where they come at another, its samples are interpolated at its own instants, and the filter stops there. With a fixed

@@ -347,7 +347,7 @@ def _model_of(method: str | Path | Model, robot: Robot, targets: bool) -> tuple[
 
 
 def _at_rate(noise: ProcessNoise, slow: float) -> ProcessNoise:
-    """The noise of samples so many times as long as the network's: `advance` of core/estimator.c."""
+    """The noise of samples so many times as long as the network's: `imu_noise` of core/propagate.c."""
     return replace(noise, accel_share=noise.accel_share * slow**1.5) if slow > 1.0 + JITTER else noise
 
 

@@ -30,7 +30,7 @@ Imu = tuple[Tensor, Tensor]
 MOST_PREDICTED_STD = 0.5
 """m/s: a network with a larger standard deviation on all axes tells nothing."""
 REST_VELOCITY_STD, REST_RATE_STD = 0.03, 0.02
-"""As in core/estimator.c: of a robot at rest, m/s and rad/s."""
+"""As in core/network_step.c: of a robot at rest, m/s and rad/s."""
 
 
 class TorchNetworkVelocity(nn.Module):
