@@ -35,6 +35,7 @@ LAYERS = (
 EXCEPTIONS = {
     ("log", "io"): "Log.load, Log.save and their like: shortcuts, imported when they are called",
     ("robot", "sim"): "MJCF is read by MuJoCo, which the simulator imports in a way that works without drawing",
+    ("nets", "reference"): "the step in torch takes its constants from the reference, which it follows line by line",
     ("io", "estimator"): "a recorder of live estimates reads a State",
 }
 """Imports that point up, and why."""

@@ -17,12 +17,9 @@ from gait.errors import GaitError
 from gait.lie import skew
 from gait.nets.torch_filter import constant
 from gait.nets.torch_lie import cross, determinant3, inverse3, product, turn, turn_back
+from gait.reference.contacts import DAMPING, LEVER, SINGULAR
+from gait.reference.flat_feet import LEVEL, LIGHT, LOADED
 from gait.robot import Robot
-
-SINGULAR = 1e-5
-"""Manipulability |det J|, m^3, of a leg stretched out so straight that torques tell no force."""
-LEVER, DAMPING, LEVEL, LIGHT, LOADED = 0.1, 0.01, 0.005, 0.1, 0.2
-"""Of forces by least squares, in leg lengths, and of the corners of a sole, m: see `gait.reference`."""
 
 
 class LinkPoses(NamedTuple):

@@ -31,15 +31,13 @@ from gait.nets.torch_lie import (
     turn_back,
 )
 from gait.parameters import LEG_INSTANT, MOST_LASTING, Options, ProcessNoise
+from gait.reference.disagreement import MOUNTING_STD
+from gait.reference.filter import ACCEL_BIAS, GYRO_BIAS, LARGEST_BIAS, POS, ROT, VEL
 
-ROT, VEL, POS, GYRO_BIAS, ACCEL_BIAS = (slice(i, i + 3) for i in range(0, 15, 3))
 POSE, BIASES = slice(0, 9), slice(9, 15)
 MAX_SPEED, MAX_STD = 12.0, 100.0
 """As in core/iekf.c: no legged robot is faster, and a larger standard deviation holds no information."""
-MAX_GYRO_BIAS, MAX_ACCEL_BIAS = 0.2, 1.5
-"""As in core/estimator.c: the largest plausible biases, rad/s and m/s^2."""
-MOUNTING_STD = 0.008
-"""As in core/monitor.c: how the IMU is mounted is known to half a degree, which no motion tells from a tilt, rad."""
+MAX_GYRO_BIAS, MAX_ACCEL_BIAS = LARGEST_BIAS.ravel().tolist()
 
 
 class TorchFilter(nn.Module):

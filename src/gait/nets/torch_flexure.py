@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from gait.nets.torch_chain import LinkPoses
 from gait.nets.torch_lie import cross, square, turn
+from gait.reference.flexure import LASTS, LEAST_STD, LOW_PASS, MEMORY, MOST, STANDS_ON
 from gait.robot import Robot
-
-LOW_PASS, STANDS_ON, LEAST_STD, LASTS, MEMORY, MOST = 0.03, 0.2, 0.05, 0.1, 30.0, 0.1
 
 
 def flexure_velocity(poses: LinkPoses, tau_rate: Tensor, lever: Tensor) -> Tensor:

@@ -13,21 +13,22 @@ from torch import Tensor, nn
 
 from gait.lie import rotation_from_quat
 from gait.nets.torch_chain import TorchChains, foot_rate, foot_velocity
-from gait.nets.torch_filter import VEL, TorchFilter, constant, gate_inflation, leg_variances
+from gait.nets.torch_filter import TorchFilter, constant, gate_inflation, leg_variances
 from gait.nets.torch_flexure import TorchFlexure, flexure_velocity
 from gait.nets.torch_lie import cross, product, square, turn, turn_back
 from gait.nets.torch_monitor import TorchConsensus
 from gait.parameters import LEG_INSTANT, Options
+from gait.reference.filter import VEL
+from gait.reference.leg_velocity import (
+    HISTORY,
+    LARGEST_VARIANCE,
+    SMOOTHING,
+    UNINFORMATIVE,
+    YAW_BIAS_PER_ACCEL,
+    YAW_BIAS_PER_RATE,
+    YAW_BIAS_STD,
+)
 from gait.robot import Robot
-
-SMOOTHING = 0.004
-"""Time constant of joint accelerations and torques, s."""
-HISTORY = 8
-"""Angular rates that are kept: the latency is at most one sample less."""
-YAW_BIAS_STD, YAW_BIAS_PER_RATE, YAW_BIAS_PER_ACCEL = 1.5, 3.0, 0.3
-LARGEST_VARIANCE = 1e6
-UNINFORMATIVE = 3.0
-"""m/s: with a larger standard deviation on all axes a leg is not fused."""
 
 
 class Features(NamedTuple):

@@ -12,28 +12,27 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gait.nets.torch_filter import ACCEL_BIAS, GYRO_BIAS, POS, ROT, VEL, OpenDisagreement, TorchFilter
+from gait.nets.torch_filter import OpenDisagreement, TorchFilter
 from gait.nets.torch_lie import product
 from gait.nets.torch_sensors import TorchSensors
+from gait.reference.disagreement import (
+    CAUSE_TIME,
+    DISPUTE,
+    DISTRUST,
+    DISTRUST_TIME,
+    INFLATION_TIME,
+    MEMORY,
+    MOST_HEADING,
+    OPEN_STD,
+    OPEN_TIME,
+    RESET_TIME,
+    RISE,
+    RISE_RATE,
+    TURN_STD,
+    TURN_TIME,
+)
+from gait.reference.filter import ACCEL_BIAS, GYRO_BIAS, POS, ROT, VEL
 
-RISE = (0.3, 0.3, 2.0)
-"""How fast the lasting part may rise in base axes, m/s^2: feet slip along the ground, not vertically."""
-RISE_RATE = 0.5
-"""The same of the rate about z, rad/s^2."""
-INFLATION_TIME = 0.4
-"""Seconds until the variance has grown by the square of what lasts."""
-CAUSE_TIME = 0.6
-"""Seconds after which its causes are inflated as well."""
-DISPUTE, RESET_TIME = 4.0, 0.5
-"""Test ratio above which the IMU is disputed, and seconds of that until the velocity is reset."""
-DISTRUST, DISTRUST_TIME = 10.0, 2.0
-"""After a reset the above is so many times as fast, for so many seconds."""
-OPEN_TIME, OPEN_STD = 0.1, 0.2
-"""Seconds over which the reported disagreement is averaged, and m/s beyond which a measurement has less weight."""
-TURN_TIME, TURN_STD, MOST_HEADING = 0.3, 0.1, 3.2
-"""The same of the rate about z, s and rad/s; and the largest difference of headings, rad."""
-MEMORY = 60.0
-"""Seconds after which differences of heading and position are forgotten."""
 STILL_TIME, STILL_RATE, STILL_FORCE, STILL_NOISE = 0.5, 0.04, 0.5, (0.03, 0.3)
 """Rest: seconds, rad/s, m/s^2 off gravity, and noise of a sample, rad/s and m/s^2."""
 

@@ -23,12 +23,11 @@ from gait.nets.torch_legs import (
 from gait.nets.torch_monitor import TorchConsensus
 from gait.nets.torch_network import TorchLegs, TorchNetwork
 from gait.parameters import Options
+from gait.reference.velocity_aided import LARGEST_STD
 from gait.robot import Robot
 
 Imu = tuple[Tensor, Tensor]
 """Angular rate and specific force as measured (3, n)."""
-MOST_PREDICTED_STD = 0.5
-"""m/s: a network with a larger standard deviation on all axes tells nothing."""
 REST_VELOCITY_STD, REST_RATE_STD = 0.03, 0.02
 """As in core/network_step.c: of a robot at rest, m/s and rad/s."""
 
@@ -67,7 +66,7 @@ class TorchNetworkVelocity(nn.Module):
         instant = torch.square(std) * ekf.adapted.factor
         claimed = self.options.inflation**2 * instant
         consensus = TorchConsensus(velocity - p.v, p.var, instant, torch.zeros_like(instant), claimed)
-        informative, none = (std < MOST_PREDICTED_STD).any(0), torch.zeros_like(std[0])
+        informative, none = (std < LARGEST_STD).any(0), torch.zeros_like(std[0])
         return TorchMeasurement(velocity, claimed, informative, consensus, p.R_wb, none, none)
 
 
