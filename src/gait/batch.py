@@ -24,7 +24,7 @@ from gait.methods import DEFAULT, is_python
 from gait.nets.model import Model
 from gait.parameters import Limits, Options, Prior, ProcessNoise
 from gait.robot import Robot
-from gait.sample_rows import FIELDS, start_of, width_of
+from gait.sample_rows import FIELDS, row_parts, start_of
 from gait.state import RowLayout, StateArrays
 
 
@@ -73,12 +73,9 @@ class Batch:
         self._core, self._bytes = core(), engine.bytes
         self._memory = aligned_bytes(n * engine.bytes)
         self._rows = np.full((n, engine.row_doubles), np.nan)
-        self._rows[:, -self.robot.num_legs :] = 1.0
         self._out = np.zeros((n, engine.state_doubles))
         self._layout = RowLayout(self.robot.leg_names, engine.shape, 0)
-        names = (*FIELDS, "leg_ok")
-        stops = 1 + np.cumsum([width_of(name, self.robot) for name in names])
-        self._parts = dict(zip(names, np.split(self._rows, [1, *stops], axis=1)[1:-1], strict=True))
+        self._parts = row_parts(self._rows, self.robot)
         for i in range(n):
             self._core.gait_init(self._at(i), ctypes.addressof(engine.config))
         if engine.config.method == CONTACTS:

@@ -22,17 +22,22 @@ def width_of(field: str, robot: Robot) -> int:
     return 3 if field in ("gyro", "accel") else robot.num_joints if field in BY_JOINT else robot.num_legs
 
 
+def row_parts(rows: Array, robot: Robot) -> dict[str, Array]:
+    """Views of samples (N, row), or of one (row,), as the core takes them: `t`, the fields, and `leg_ok`."""
+    widths = [1, *(width_of(name, robot) for name in FIELDS)]
+    return dict(zip(("t", *FIELDS, "leg_ok"), np.split(rows, np.cumsum(widths), axis=-1), strict=True))
+
+
 def rows_of(log: Log, robot: Robot, part: slice = slice(None)) -> Array:
     """The samples of a Log, or of a part of it, joints in the robot's order, as the core takes them (N, row)."""
-    widths = [1, *(width_of(name, robot) for name in FIELDS), robot.num_legs]
     t = log.t[part]
-    rows = np.empty((len(t), sum(widths)))
-    stamp, *parts, whole = np.split(rows, np.cumsum(widths[:-1]), axis=1)
-    stamp[:, 0], whole[:] = t, 1.0
-    for name, place in zip(FIELDS, parts, strict=True):
+    rows = np.full((len(t), 1 + sum(width_of(name, robot) for name in FIELDS) + robot.num_legs), np.nan)
+    parts = row_parts(rows, robot)
+    parts["t"][:, 0], parts["leg_ok"][:] = t, 1.0
+    for name in FIELDS:
         values = getattr(log, name)
-        values = None if values is None else values[part]
-        place[:] = np.nan if values is None else robot.expanded(values) if name in BY_JOINT else values
+        if values is not None:
+            parts[name][:] = robot.expanded(values[part]) if name in BY_JOINT else values[part]
     return rows
 
 

@@ -18,7 +18,7 @@ from gait.log.sample import Sample
 from gait.methods import python_method
 from gait.python_step import PythonSteps
 from gait.robot import Robot
-from gait.sample_rows import BY_JOINT, FIELDS, OPTIONAL, joint_order, stamp_of, start_of, vector_of, width_of
+from gait.sample_rows import BY_JOINT, FIELDS, OPTIONAL, joint_order, row_parts, stamp_of, start_of, vector_of
 from gait.state import RowLayout, State
 
 
@@ -81,8 +81,9 @@ class Stepper:
         # One row of the core: the stamp, the fields, and which legs are fine.
         self._row = np.full(engine.row_doubles, np.nan)
         self._row_at = pointer(self._row)
-        *parts, self._leg_ok = np.split(self._row[1:], np.cumsum([width_of(name, robot) for name in FIELDS]))
-        self._parts = dict(zip(FIELDS, parts, strict=True))
+        self._parts = row_parts(self._row, robot)
+        self._fields_at = {name: pointer(part) for name, part in self._parts.items() if name != "t"}
+        self._leg_ok = self._parts["leg_ok"]
         self._leg_ok[:] = 1.0
         self._use(self._contexts[0])
         self.reset()
@@ -298,14 +299,7 @@ class Stepper:
 
     def _sample(self) -> CSample:
         """The row as the core's struct."""
-        sample, at = CSample(t=self._row[0]), self._row_at + 8
-        joints, legs = self.robot.num_joints, self.robot.num_legs
-        for name, size in zip(
-            (*FIELDS, "leg_ok"), (3, 3, joints, joints, joints, joints, legs, legs, legs), strict=True
-        ):
-            setattr(sample, name, at)
-            at += 8 * size
-        return sample
+        return CSample(t=self._row[0], **self._fields_at)
 
     def _state(self) -> State:
         return State(self._out.copy(), self._layout)
