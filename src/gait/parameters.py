@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
-from gait.arrays import Array
 from gait.documents import load_yaml, named, shown
 from gait.errors import GaitError
 from gait.log.fields import refuse_unknown
@@ -73,11 +72,6 @@ class ProcessNoise:
     def __post_init__(self) -> None:
         """See that they are densities."""
         _check(self, {}, {one.name: _LARGE for one in fields(self)})
-
-    @property
-    def densities(self) -> Array:
-        """All of them in the order above (8,), as the filter's kernels take them."""
-        return np.array([getattr(self, one.name) for one in fields(self)])
 
 
 LEG_INSTANT = 1.0 / 7.0
