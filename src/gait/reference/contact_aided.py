@@ -69,12 +69,7 @@ class ReferenceContactAided:
         """
         ekf, p = self.ekf, self.params
         if dt > p.options.max_gap:
-            ekf.bridge_gap(dt)
-            for leg in self.legs:
-                leg.reset()
-            ekf.limit_biases()
-            return self.monitor.reported(base_state(ekf, sample.gyro, self.R_bi, self.p_bi))
-
+            return self._bridge_gap(sample.gyro, dt)
         R_wb = ekf.R @ self.R_bi.T
         w_b, up_b = self.R_bi @ (sample.gyro - ekf.gyro_bias), R_wb.T @ UP_W
         vel_b = R_wb.T @ ekf.v - np.cross(w_b, self.p_bi)
@@ -100,12 +95,12 @@ class ReferenceContactAided:
             if sole_rests(leg.chain, q, up_b, lever_b, load):
                 biases_i[i] = ekf.gyro_bias + self.R_bi.T @ foot_rate(leg.chain, q, dq, w_b)
             roll_b = float(p.rolling) * rolling_velocity(leg.chain, q, dq, w_b, lever_b)
-            # The foot's centre, which rolls as fast as its lowest point and is measured without the tilt.
+            # The centre of the foot moves as its contact point does, and its position does not depend on the tilt.
             feet_i[i] = self.R_bi.T @ (foot_position(leg.chain, q) - self.p_bi)
             roll_i[i] = self.R_bi.T @ roll_b
             slips_b[i] = slip_velocity(leg.chain, q, dq, w_b, vel_b, roll_b)
             contact_std[i] = p.contact
-            # On its back a robot does not stand on its feet.
+            # Upside down, a robot does not stand on its feet.
             leg.contact = leg.contact and bool(up_b[2] > 0.0)
 
         if p.slip.enabled:
@@ -121,6 +116,14 @@ class ReferenceContactAided:
             ekf.add_foot(i, feet_i[i], cov_i[i])
         ekf.limit_biases()
         return self.monitor.reported(base_state(ekf, sample.gyro, self.R_bi, self.p_bi))
+
+    def _bridge_gap(self, gyro: Array, dt: float) -> BaseState:
+        """Propagate over a gap between samples, after which no foot is in contact."""
+        self.ekf.bridge_gap(dt)
+        for leg in self.legs:
+            leg.reset()
+        self.ekf.limit_biases()
+        return self.monitor.reported(base_state(self.ekf, gyro, self.R_bi, self.p_bi))
 
     def _correct_by_soles(self, biases_i: dict[int, Array], gyro: Array) -> None:
         """Soles that rest measure the gyro bias (3,): what is left of the angular rate after that of their joints."""
