@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,17 +17,6 @@ from gait.nets.build import network_of
 from gait.nets.model import model_names
 from gait.reference.network import NumpyNetwork
 
-VARIANTS: list[dict[str, Any]] = [
-    {"kind": "gait"},
-    {"kind": "gait", "legs": 2},
-    {"kind": "gait", "targets": False},
-    {"kind": "gait", "history": 3, "latents": 3, "heads": 1, "width": 8, "head_width": 5, "hidden": 7},
-    {"kind": "gait", "history": 1},
-    {"kind": "gait-flat"},
-    {"kind": "gait-flat", "legs": 2, "targets": False},
-    {"kind": "nmn"},
-    {"kind": "nmn", "legs": 2, "targets": False},
-]
 SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
 
 

@@ -1,10 +1,11 @@
 """Logs and trajectories made up for tests."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from gait import Log, Trajectory
+from gait import Log, Sample, Trajectory
 
 
 def unit_quaternions(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -30,6 +31,22 @@ def log_arrays(count: int = 50, rate: float = 500.0, seed: int = 0, joints: int 
         "vel_w": rng.normal(size=(count, 3)),
         "foot_vel_w": rng.normal(size=(count, legs, 3)),
     }
+
+
+def rubbish_rows(log: Log) -> Iterator[Sample]:
+    """The samples of a Log with values that no sensor should report, and stamps that no clock should."""
+    rng = np.random.default_rng(0)
+    rubbish = (np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 1e-300, 42.0)
+    t = 0.0
+    for row in log.rows():
+        fields = {name: np.array(getattr(row, name)) for name in ("gyro", "accel", "q", "dq", "q_des", "tau")}
+        for values in fields.values():
+            if rng.random() < 0.1:
+                values[rng.integers(len(values))] = rng.choice(rubbish)
+            elif rng.random() < 0.02:
+                values[:] = rng.choice(rubbish)
+        t += rng.choice([0.002, 0.002, 0.002, 0.0, -0.001, 0.0053, 0.3, -5.0, 1e6])
+        yield row._replace(t=rng.choice([t, t, t, t, np.nan]), **fields)
 
 
 def make_log(count: int = 50, rate: float = 500.0, seed: int = 0, **changes: Any) -> Log:

@@ -13,6 +13,20 @@ from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.base import VelocityNet
 from gait.nets.build import build, weights_of
 
+VARIANTS: list[dict[str, Any]] = [
+    {"kind": "gait"},
+    {"kind": "gait", "legs": 2},
+    {"kind": "gait", "targets": False},
+    {"kind": "gait", "history": 3, "latents": 3, "heads": 1, "width": 8, "head_width": 5, "hidden": 7},
+    {"kind": "gait", "history": 1},
+    {"kind": "gait-flat"},
+    {"kind": "gait-flat", "legs": 2, "targets": False},
+    {"kind": "nmn"},
+    {"kind": "nmn", "legs": 2, "targets": False},
+]
+"""Architectures whose output is one velocity of the body."""
+ATTENTIVE = [variant for variant in VARIANTS if variant["kind"] != "nmn"]
+
 
 def random_normaliser(architecture: Architecture, seed: int = 0) -> tuple[Array, Array]:
     """A mean and a std of all features; legs share theirs."""
@@ -39,8 +53,22 @@ def random_net(kind: str, seed: int = 0, **values: Any) -> VelocityNet:
 
 
 def random_model(kind: str = "gait", seed: int = 0, **values: Any) -> Model:
-    net = random_net(kind, seed, **values)
-    legs = tuple(["FR", "FL", "RR", "RL"][: net.architecture.legs])
+    return model_of(random_net(kind, seed, **values))
+
+
+def legs_model(seed: int = 0, **values: Any) -> Model:
+    """A network of `gait-legs` far from its initialisation, on numbers of the size that features have."""
+    architecture = LegsArchitecture(**values)
+    torch.manual_seed(seed)
+    net = build(architecture, np.full(architecture.token, 0.1), np.linspace(0.5, 2.0, architecture.token))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(torch.randn_like(parameter) * (0.3 if parameter.ndim == 1 else 0.1))
+    return model_of(net)
+
+
+def model_of(net: VelocityNet) -> Model:
+    legs = ("FR", "FL", "RR", "RL", "leg5", "leg6")[: net.architecture.legs]
     return Model(
         architecture=net.architecture,
         weights=weights_of(net),

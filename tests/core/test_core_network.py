@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from core_calls import CoreLegs, CoreNetwork, declare, inner
-from net_samples import random_inputs, random_model
+from net_samples import legs_model, random_inputs, random_model
 
 from gait.nets import Model, load_model
 from gait.nets.architecture import AttentionArchitecture, LegsArchitecture
-from gait.nets.build import build, weights_of
 from gait.nets.model import WEIGHTS
 from gait.nets.pack import pack, pack_legs
 from gait.reference.network import NumpyLegs, NumpyNetwork
@@ -118,19 +116,6 @@ def test_steps_of_shipped_models_equal_the_reference(core: Any, name: str) -> No
         hold_legs_against_reference(core, model, inputs)
     else:
         hold_against_reference(core, model, (model.weights["mean"] + model.weights["std"] * inputs).astype(np.float32))
-
-
-def legs_model(**values: Any) -> Model:
-    """A network far from its initialisation, on numbers of the size that features have."""
-    a = LegsArchitecture(**values)
-    torch.manual_seed(0)
-    net = build(a, np.full(a.token, 0.1), np.linspace(0.5, 2.0, a.token))
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.add_(torch.randn_like(parameter) * (0.3 if parameter.ndim == 1 else 0.1))
-    names = tuple(f"leg{i}" for i in range(a.legs))
-    joints = tuple(f"{leg}_{joint}_joint" for leg in names for joint in ("hip", "thigh", "calf"))
-    return Model(a, weights_of(net), "go1", names, joints, 500.0)
 
 
 def leg_features_of(model: Model, steps: int = 60) -> np.ndarray:

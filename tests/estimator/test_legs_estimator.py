@@ -10,14 +10,15 @@ import pytest
 import torch
 import yaml
 from core_calls import CMeasurement, CoreLegs, at, inner, inside
+from log_samples import rubbish_rows
+from net_samples import legs_model
 
 import gait
 from gait import Estimator, GaitError, Log, Robot, lie
 from gait.binding import fill
 from gait.engine import Engine
 from gait.nets import Model
-from gait.nets.architecture import LegsArchitecture
-from gait.nets.build import build, network_of, weights_of
+from gait.nets.build import network_of
 from gait.nets.features import FOOT_ACCEL, PER_LEG, POSITION, SHARED
 from gait.nets.legs import LegsNet
 from gait.parameters import LEGS_NOISE, Options, Prior, ProcessNoise
@@ -27,7 +28,6 @@ from gait.reference.network import NumpyLegs
 from gait.train.validate import predict
 
 SAMPLE = Path(gait.__file__).parent / "samples/go1_trot.mcap"
-LEGS = ("FR", "FL", "RR", "RL")
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"legs": 2},
@@ -37,19 +37,6 @@ VARIANTS: list[dict[str, Any]] = [
     {"frames": 1, "hidden": 70, "mlp": 20, "heads": 3, "head_width": 5},
     {"frames": 3, "stride": 3, "hidden": 10, "mlp": 100, "heads": 1, "head_width": 40},
 ]
-
-
-def legs_model(seed: int = 0, **values: Any) -> Model:
-    """A network far from its initialisation, on numbers of the size that features have."""
-    a = LegsArchitecture(**values)
-    torch.manual_seed(seed)
-    net = build(a, np.full(a.token, 0.1), np.linspace(0.5, 2.0, a.token))
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.add_(torch.randn_like(parameter) * (0.3 if parameter.ndim == 1 else 0.1))
-    names = LEGS if a.legs == 4 else tuple(f"leg{i}" for i in range(a.legs))
-    joints = tuple(f"{leg}_{joint}_joint" for leg in names for joint in ("hip", "thigh", "calf"))
-    return Model(a, weights_of(net), "go1", names, joints, 500.0)
 
 
 def sober_model(**values: Any) -> Model:
@@ -313,29 +300,11 @@ def test_a_sample_that_stands_for_longer_has_more_noise(log: Log) -> None:
 def test_nothing_a_sensor_says_makes_nan_or_raises(log: Log) -> None:
     estimator = Estimator.load("go1", legs_model(), attention=True)
     estimator.start_as(log, "truth")
-    rng = np.random.default_rng(0)
-    rubbish = (np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 1e-300, 42.0)
-    t = 0.0
-    for row in log.rows():
-        fields = {name: np.array(getattr(row, name)) for name in ("gyro", "accel", "q", "dq", "q_des", "tau")}
-        for values in fields.values():
-            if rng.random() < 0.1:
-                values[rng.integers(len(values))] = rng.choice(rubbish)
-            elif rng.random() < 0.02:
-                values[:] = rng.choice(rubbish)
-        t += rng.choice([0.002, 0.002, 0.002, 0.0, -0.001, 0.0053, 0.3, -5.0, 1e6])
-        state = estimator.update(row._replace(t=rng.choice([t, t, t, t, np.nan]), **fields))
+    for row in rubbish_rows(log):
+        state = estimator.update(row)
         assert state.legs is not None and state.attention is not None
-        parts = (
-            state.vel_b,
-            state.pos_w,
-            state.quat_wb_wxyz,
-            state.cov,
-            *state.predicted,
-            *state.legs,
-            state.attention,
-        )
-        assert all(np.isfinite(part).all() for part in parts) and np.linalg.norm(state.vel_b) < 40.0
+        parts = (state.vel_b, state.pos_w, state.quat_wb_wxyz, state.cov, *state.predicted, *state.legs)
+        assert all(np.isfinite(part).all() for part in (*parts, state.attention)) and np.linalg.norm(state.vel_b) < 40.0
 
 
 def test_one_set_of_weights_runs_on_other_robots(log: Log, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from export_samples import SAMPLE, VARIANTS, fields_of, folded_run, torch_run, trained_model, windows
-from net_samples import random_inputs, random_model
+from export_samples import SAMPLE, fields_of, folded_run, torch_run, trained_model, windows
+from net_samples import ATTENTIVE, VARIANTS, random_inputs, random_model
 
 import gait
 from gait import GaitError
@@ -27,7 +27,6 @@ from gait.nets.architecture import AttentionArchitecture
 from gait.reference.network import NumpyNetwork
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-MASKED = [variant for variant in VARIANTS if variant["kind"] != "nmn"]
 STEPS = 2000
 
 
@@ -95,7 +94,7 @@ def test_onnx_is_the_fold_on_a_whole_log(trained: Model, log: Log, predicted: Ar
     assert np.abs(found - predicted).max() < 1e-5
 
 
-@pytest.mark.parametrize("variant", MASKED, ids=str)
+@pytest.mark.parametrize("variant", ATTENTIVE, ids=str)
 def test_what_onnx_hides_stays_hidden(variant: dict[str, Any]) -> None:
     model = random_model(**variant)
     a = model.architecture
@@ -109,7 +108,7 @@ def test_what_onnx_hides_stays_hidden(variant: dict[str, Any]) -> None:
     assert np.abs(found - torch_run(model, inputs)).max() > 1e-2
 
 
-@pytest.mark.parametrize("variant", MASKED, ids=str)
+@pytest.mark.parametrize("variant", ATTENTIVE, ids=str)
 def test_with_everything_hidden_onnx_hears_the_imu_alone(variant: dict[str, Any]) -> None:
     model = random_model(**variant)
     a = model.architecture

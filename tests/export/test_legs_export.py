@@ -9,12 +9,12 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from net_samples import legs_model
 
 from gait.cli import main
 from gait.export import onnx_model
 from gait.nets import Model
-from gait.nets.architecture import LegsArchitecture
-from gait.nets.build import build, network_of, weights_of
+from gait.nets.build import network_of
 from gait.nets.legs import LegsNet
 from gait.reference.network import NumpyLegs
 
@@ -27,18 +27,6 @@ VARIANTS: list[dict[str, Any]] = [
     {"head_width": 0, "frames": 1, "correction": False},
 ]
 STEPS = 300
-
-
-def legs_model(**values: Any) -> Model:
-    a = LegsArchitecture(**values)
-    torch.manual_seed(0)
-    net = build(a, np.full(a.token, 0.1), np.linspace(0.5, 2.0, a.token))
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.add_(torch.randn_like(parameter) * (0.3 if parameter.ndim == 1 else 0.1))
-    legs = tuple(f"leg{i}" for i in range(a.legs))
-    joints = tuple(f"{leg}_{joint}" for leg in legs for joint in ("hip", "thigh", "calf"))
-    return Model(a, weights_of(net), "go1", legs, joints, 500.0)
 
 
 def onnx_run(model: Model, features: np.ndarray, seen: np.ndarray) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from net_samples import random_inputs, random_model, random_net
+from net_samples import ATTENTIVE, random_inputs, random_model, random_net
 
 from gait.errors import GaitError
 from gait.nets import architecture_of
@@ -22,15 +22,6 @@ from gait.nets.parts import parts_of
 from gait.reference.network import NumpyNetwork
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-VARIANTS: list[dict[str, Any]] = [
-    {"kind": "gait"},
-    {"kind": "gait", "legs": 2},
-    {"kind": "gait", "targets": False},
-    {"kind": "gait", "history": 3, "latents": 3, "heads": 1, "width": 8, "head_width": 5, "hidden": 7},
-    {"kind": "gait", "history": 1},
-    {"kind": "gait-flat"},
-    {"kind": "gait-flat", "legs": 2, "targets": False},
-]
 
 
 def random_keep(net: GaitNet, batch: int, steps: int) -> torch.Tensor:
@@ -43,7 +34,7 @@ def assert_same(ours: torch.Tensor, theirs: torch.Tensor, atol: float = 1e-5) ->
     assert ((ours - theirs).abs() < atol).all()
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("variant", ATTENTIVE, ids=str)
 @pytest.mark.parametrize("masked", [False, True], ids=["all", "masked"])
 def test_the_fold_is_exact(variant: dict[str, Any], masked: bool) -> None:
     net = random_net(**variant)
@@ -60,7 +51,7 @@ def test_the_fold_is_exact(variant: dict[str, Any], masked: bool) -> None:
         assert_same(ours.float(), theirs.float())
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("variant", ATTENTIVE, ids=str)
 def test_the_fold_has_the_same_gradient(variant: dict[str, Any]) -> None:
     net = random_net(**variant).double()
     assert isinstance(net, GaitNet)
@@ -77,7 +68,7 @@ def test_the_fold_has_the_same_gradient(variant: dict[str, Any]) -> None:
         assert_same(folded, plain, atol=1e-9 * max(1.0, float(plain.abs().max())))
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("variant", ATTENTIVE, ids=str)
 def test_the_numpy_fold_steps_like_the_plain_network(variant: dict[str, Any]) -> None:
     model = random_model(**variant)
     net = network_of(model)
@@ -215,7 +206,7 @@ def test_multiply_adds_are_those_of_the_paper() -> None:
         self_attention_multiply_adds(architecture_of({"kind": "nmn"}))
 
 
-@pytest.mark.parametrize("variant", [*VARIANTS, {"kind": "nmn"}, {"kind": "nmn", "legs": 2}], ids=str)
+@pytest.mark.parametrize("variant", [*ATTENTIVE, {"kind": "nmn"}, {"kind": "nmn", "legs": 2}], ids=str)
 def test_shapes_and_parameters_are_those_of_the_network(variant: dict[str, Any]) -> None:
     net = random_net(**variant)
     assert {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()} == shapes_of(net.architecture)

@@ -12,7 +12,6 @@ from needs import extra
 torch = pytest.importorskip("torch", reason=extra("torch"))
 from net_samples import random_model  # noqa: E402
 from reference_samples import LEG_COUNTS, random_joints, random_robot  # noqa: E402
-from test_reference_network import legs_model  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
@@ -166,7 +165,8 @@ def test_random_robots_on_random_walks(legs: int) -> None:
     the core to conclude that it stood once and was lifted, which it detects and torch does not.
     """
     robot, rng = random_robot(legs, 3), np.random.default_rng(legs)
-    model = replace(legs_model(legs=legs, correction=True), leg_names=robot.leg_names, joint_names=robot.joint_names)
+    model = random_model("gait-legs", legs=legs, correction=True)
+    model = replace(model, leg_names=robot.leg_names, joint_names=robot.joint_names)
     options = Options(joint_delay=0.003, exact_mean=legs != 2, exact_phi=legs != 4)
     n, t = 7, 0.0
     batch = Batch(robot, n, model, threads=1, options=options)

@@ -16,7 +16,6 @@ import pytest
 from core_calls import CMeasurement, CoreLegs, CoreNetwork, at, inner, inside, numbers
 from net_samples import random_model
 from reference_samples import LEG_COUNTS, random_covariance, random_joints, random_robot, random_sample
-from test_reference_network import legs_model
 
 from gait import Estimator, Log, Robot
 from gait.binding import CFilter, CRobot, CState, core, fill, pointer
@@ -432,7 +431,7 @@ def test_network_step(kind: str, legs: int) -> None:
 
 @pytest.mark.parametrize("legs", LEG_COUNTS)
 def test_legs_network_step(legs: int) -> None:
-    model, rng = legs_model(legs=legs, correction=legs == 4), np.random.default_rng(6)
+    model, rng = random_model("gait-legs", legs=legs, correction=legs == 4), np.random.default_rng(6)
     ours, step = NumpyLegs(model), Core.legs_network(model)
     known = np.zeros(legs, dtype=bool)
     for _ in range(40):
@@ -512,6 +511,6 @@ def test_estimator_with_a_network(kind: str, log: Log) -> None:
 
 def test_estimator_with_legs(log: Log) -> None:
     robot, options = Robot.load("go1"), Options()
-    model = replace(legs_model(), leg_names=robot.leg_names, joint_names=robot.joint_names)
+    model = replace(random_model("gait-legs"), leg_names=robot.leg_names, joint_names=robot.joint_names)
     ours = ReferenceVelocityAided(robot, LegsVelocity(model, robot, options), LEGS_NOISE, Prior(), options)
     compare(Estimator.load(robot, model), ours, log, SINGLE)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from net_samples import random_inputs, random_model, random_net
+from net_samples import random_inputs, random_model
 
 from gait.nets import Model
 from gait.nets.architecture import AttentionArchitecture
-from gait.nets.build import network_of, weights_of
+from gait.nets.build import network_of
 from gait.nets.features import PER_LEG, SHARED
 from gait.nets.legs import LegsNet
 from gait.reference.network import NumpyLegs, NumpyNetwork
@@ -31,13 +31,6 @@ LEGS: list[dict[str, Any]] = [
     {"head_width": 0},
     {"frames": 3, "stride": 3, "hidden": 10, "mlp": 20, "heads": 3, "head_width": 5},
 ]
-
-
-def legs_model(**values: Any) -> Model:
-    net = random_net("gait-legs", **values)
-    names = tuple(f"leg{i}" for i in range(net.architecture.legs))
-    joints = tuple(f"{leg}_{joint}_joint" for leg in names for joint in ("hip", "thigh", "calf"))
-    return Model(net.architecture, weights_of(net), "go1", names, joints, 500.0)
 
 
 def windows_seen(seen: np.ndarray, history: int) -> torch.Tensor:
@@ -87,7 +80,7 @@ def torch_legs(model: Model, features: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 @pytest.mark.parametrize("variant", LEGS, ids=str)
 def test_steps_of_legs_equal_torch(variant: dict[str, Any]) -> None:
-    model = legs_model(**variant)
+    model = random_model("gait-legs", **variant)
     legs = model.architecture.legs
     features = np.random.default_rng(1).normal(size=(40, SHARED + PER_LEG * legs)).cumsum(0) / 5.0
     truth, every, network = torch_legs(model, features), np.ones(legs, dtype=bool), NumpyLegs(model)
@@ -101,7 +94,7 @@ def test_steps_of_legs_equal_torch(variant: dict[str, Any]) -> None:
 
 
 def test_a_hidden_leg_is_as_one_that_the_robot_does_not_have() -> None:
-    model, fewer = legs_model(), legs_model(legs=3)
+    model, fewer = random_model("gait-legs"), random_model("gait-legs", legs=3)
     features = np.random.default_rng(1).normal(size=(30, SHARED + PER_LEG * 4)).cumsum(0) / 5.0
     ok, network = np.array([True, False, True, True]), NumpyLegs(model)
     three = np.delete(features, np.arange(SHARED + PER_LEG, SHARED + 2 * PER_LEG), axis=1)
@@ -115,7 +108,7 @@ def test_a_hidden_leg_is_as_one_that_the_robot_does_not_have() -> None:
 
 
 def test_a_leg_that_comes_back_has_no_past() -> None:
-    model = legs_model()
+    model = random_model("gait-legs")
     rng, ok = np.random.default_rng(2), np.ones(4, dtype=bool)
     features = rng.normal(size=(20, SHARED + PER_LEG * 4))
     network = NumpyLegs(model)
