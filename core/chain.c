@@ -1,4 +1,4 @@
-/* A leg as a serial chain: one outward pass, from which everything else about it follows.
+/* A leg as a serial chain: one outward pass, and kinematics, torques and ground force from its result.
  *
  * Link frames are parallel to base_link where all joints are at zero, so that fixed transforms are folded away and a chain
  * is its axes and offsets. Everything is in base_link. src/gait/reference/chain.py has the equations. */
@@ -7,7 +7,7 @@
 
 #include "core.h"
 
-/* Rotation about a unit axis, and its product with R; axes of the frame are most of all there are. */
+/* R times the rotation about a unit axis; most axes are those of the frame. */
 static void turn_link(const double R[9], int kind, const double axis[3], double angle, double out[9])
 {
     const double c = cos(angle), s = sin(angle), v = 1.0 - c, x = axis[0], y = axis[1], z = axis[2];
@@ -71,7 +71,7 @@ void leg_pass(const gait_robot *robot, int leg, const double *q, leg_pose *m)
     }
 }
 
-/* Sum of the columns of J or W (joints, 3) times x. */
+/* J x or W x, stored by columns (joints, 3). */
 void leg_sum(const double *columns, int joints, const double *x, double out[3])
 {
     out[0] = out[1] = out[2] = 0.0;
@@ -188,8 +188,8 @@ static int three_joint_force(const double *J, const double *t, double force_b[3]
 
 /* Force of the ground on the foot from torques less those of the free leg. Of three joints it is exact; of others the least
  * squares of J' f = tau_free - tau, where a sole transmits a moment too, as a force at LEVER; damped by DAMPING, both in leg
- * lengths, so that what joints do not tell is zero. Returns 0, with a wrench of zero, where torques say nothing. The wrench
- * is the force, and the moment about the centre of a sole. */
+ * lengths, so that components that torques do not determine are zero. Returns 0, with a wrench of zero, where they determine
+ * none. The wrench is the force, and the moment about the centre of a sole. */
 static const double LEVER = 0.1, DAMPING = 0.01;
 int leg_ground_wrench(const gait_robot *robot, int leg, const leg_pose *m, const double *tau, const double *tau_free,
                       double wrench_b[6])
@@ -231,7 +231,7 @@ int leg_ground_wrench(const gait_robot *robot, int leg, const leg_pose *m, const
     return 1;
 }
 
-/* The pass for callers that want one of its results alone. */
+/* The pass and one of its results, for callers outside the core. */
 void gait_leg_forward(const gait_robot *robot, int leg, const double *q, double *foot_b, double *jacobian, double *angular)
 {
     leg_pose m;
@@ -260,7 +260,7 @@ int gait_leg_force(const gait_robot *robot, int leg, const double *q, const doub
     return known;
 }
 
-/* What a joint's PD loop makes of its tracking error. */
+/* Torque of a joint's PD loop. */
 double pd_torque(const gait_robot *robot, int joint, double e, double dq)
 {
     const double limit = robot->torque_limit[joint], wanted = robot->kp[joint] * e - robot->kd[joint] * dq;

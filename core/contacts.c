@@ -24,7 +24,7 @@ static void smooth(gait_contact_state *c, int begin, int end, int leg, const dou
     for (int j = begin; j < end; j++) {
         const double difference = fresh || dt <= 0.0 ? 0.0 : (dq[j] - c->dq[j]) / dt;
         c->ddq[j] += share * (difference - c->ddq[j]);
-        /* A torque that is not finite says nothing: the last good one stands. */
+        /* A torque that is not finite is skipped: the filtered value stays. */
         if (isfinite(tau[j])) c->tau[j] += share * (tau[j] - c->tau[j]);
         c->dq[j] = dq[j];
     }
@@ -36,7 +36,7 @@ static void detect(gait_contact_state *c, const gait_contact_settings *s, int le
 {
     const int other = c->contact[leg] ? force < s->lift_off : force > s->touch_down;
     c->waiting[leg] = other ? c->waiting[leg] + dt : 0.0;
-    /* Half a step of tolerance: stamps jitter, and a dwell of five samples must not become six. */
+    /* Half a step of tolerance: with jitter, a dwell of five samples must not become six. */
     if (other && c->waiting[leg] > (c->contact[leg] ? s->lift_off_dwell : s->touch_down_dwell) - 0.5 * dt) {
         c->contact[leg] = !c->contact[leg];
         c->waiting[leg] = 0.0;
@@ -81,7 +81,7 @@ static void take_leg(gait_t *g, const gait_sample *sample, int leg, const double
     leg_foot_velocity(&m, dq, omega_b, moving_b);
     leg_foot_rate(&m, dq, omega_b, rate_b);
     if (g->contact_source == GAIT_FROM_FLAGS) {
-        /* A flag that is not there is no contact. */
+        /* A missing flag counts as no contact. */
         load = c->contact[leg] = sample->contact && sample->contact[leg] > 0.5;
     } else {
         const double force = normal_force(g, sample, leg, &m, up_b, tau, wrench_b);
@@ -110,10 +110,10 @@ static void take_leg(gait_t *g, const gait_sample *sample, int leg, const double
 
 /* Slip rejection: beyond a limit the contact noise of a foot grows with its speed over the ground.
  *
- * A fixed limit does not suit every robot: legs that vibrate, feet that give way and late encoders look like slow slips. So
+ * A fixed limit does not suit every robot: vibration of legs, compliant feet and encoder latency look like slow slips. So
  * the limit is a multiple of the median speed of the foot that moves least, which is noise where feet stand most of the time.
- * No foot is rejected as a whole: if all seem to slip, it may be the predicted velocity that is wrong, and the smaller the
- * disagreement, the more they correct it. Returns bits of health. */
+ * No foot is rejected as a whole: if all seem to slip, the predicted velocity may be wrong, and the feet correct it with a
+ * weight that falls with the disagreement. Returns health bits. */
 static const double SLIP_MARGIN = 2.0; /* limit over median */
 static const double SLIP_RATE = 0.5;   /* by which share the limit moves in a second */
 static const double SLIP_MOST = 1.0;   /* m/s: no noise is larger */
@@ -139,16 +139,16 @@ static uint32_t reject_slips(gait_t *g)
     return health;
 }
 
-/* Standard deviation of a foot's velocity by its joints, m/s; feet that are closer together tell no rate, m. */
+/* Standard deviation of a foot's velocity by its joints, m/s; least distance of feet that measure a rate, m. */
 static const double FOOT_STD = 0.1, LEAST_APART = 0.05;
 
-/* Rate about z by which the gyro exceeds that of the feet in contact, from the differences between them: a rate that is off
- * by e moves the foot at p over the ground by e (-p_y, p_x). mean_b: mean velocity of the feet. */
+/* Rate about z by which the gyro exceeds that of the feet in contact, from the differences between them: with an error e of
+ * the rate, the foot at p seems to move over the ground by e (-p_y, p_x). mean_b: mean velocity of the feet. */
 static void judge_rate(gait_t *g, const double mean_b[3], int feet)
 {
     const gait_robot *robot = &g->config->robot;
     const gait_contact_state *c = &g->contacts;
-    double at_b[GAIT_MAX_LEGS][3], centre[2] = {0.0, 0.0}, told = 0.0, known = 0.0;
+    double at_b[GAIT_MAX_LEGS][3], centre[2] = {0.0, 0.0}, moment = 0.0, squares = 0.0;
     for (int leg = 0; leg < robot->legs; leg++) {
         if (!c->contact[leg] || !g->filter.active[leg]) continue;
         rotate(robot->R_bi, c->foot_i[leg], at_b[leg]);
@@ -157,15 +157,15 @@ static void judge_rate(gait_t *g, const double mean_b[3], int feet)
     for (int leg = 0; leg < robot->legs; leg++) {
         if (!c->contact[leg] || !g->filter.active[leg]) continue;
         const double x = at_b[leg][0] - centre[0], y = at_b[leg][1] - centre[1];
-        told += x * (c->slip_b[leg][1] - mean_b[1]) - y * (c->slip_b[leg][0] - mean_b[0]);
-        known += x * x + y * y;
+        moment += x * (c->slip_b[leg][1] - mean_b[1]) - y * (c->slip_b[leg][0] - mean_b[0]);
+        squares += x * x + y * y;
     }
-    if (known > LEAST_APART * LEAST_APART)
-        monitor_heading(g, told / known, FOOT_STD * FOOT_STD / known, g->input.dt);
+    if (squares > LEAST_APART * LEAST_APART)
+        monitor_heading(g, moment / squares, FOOT_STD * FOOT_STD / squares, g->input.dt);
 }
 
-/* Feet in contact that move over the ground are outliers one by one, if the others do not; together they are a reason to
- * doubt the predicted velocity. Gates: of a foot against the prediction in standard deviations, and in m/s. */
+/* A single foot in contact that moves over the ground is an outlier; if all do, the predicted velocity is disputed. Gates of a
+ * foot against the prediction, in standard deviations and in m/s. */
 static const double FOOT_GATE = 5.0, FOOT_SPEED = 1.0;
 static uint32_t judge_feet(gait_t *g)
 {
@@ -207,9 +207,9 @@ static uint32_t judge_feet(gait_t *g)
     return health | monitor_consensus(g, delta, predicted, instant, spread, instant, g->input.dt);
 }
 
-/* Whether a foot stood through so long a time without samples is not known: it is placed again. */
+/* After so long without samples a foot may have moved: its contact point is initialised again. */
 static const double LOST_TIME = 0.03; /* s */
-/* One admitted sample: contacts, propagation, correction by the feet that stand. Returns bits of health. */
+/* One admitted sample: contacts, propagation, correction by the feet in contact. Returns health bits. */
 uint32_t contacts_step(gait_t *g, const gait_sample *sample)
 {
     const gait_config *config = g->config;
@@ -222,7 +222,7 @@ uint32_t contacts_step(gait_t *g, const gait_sample *sample)
     uint8_t found[GAIT_MAX_LEGS];
     uint32_t health = c->measured ? 0 : GAIT_STARTING;
     int standing = 0;
-    for (int j = 0; j < robot->joints; j++) tau[j] = NAN; /* the last good torque stands */
+    for (int j = 0; j < robot->joints; j++) tau[j] = NAN; /* skipped by `smooth` */
     health |= torques_admit(g, sample, tau, found);
     for (int i = 0; i < 3; i++) rate[i] = g->input.gyro[i] - f->b[0][i];
     rotate(robot->R_bi, rate, omega_b);

@@ -1,4 +1,4 @@
-/* What the files of the core share and callers do not see. */
+/* Declarations that the files of the core share, private to it. */
 #ifndef GAIT_CORE_H
 #define GAIT_CORE_H
 
@@ -12,7 +12,7 @@
  * acceleration of the foot by the joints; before them angular rate and specific force in base axes. */
 enum { FOOT_POSITION = 0, LEG_VELOCITY = 3, GROUND_FORCE = 6, FOOT_ACCEL = 9, LEG_FEATURES = 12, SHARED_FEATURES = 6 };
 #define GAIT_MOUNTING_STD 0.008 /* how well the IMU's mounting in base_link is known, rad */
-enum { RATES = 8 }; /* angular rates kept for joints that are late */
+enum { RATES = 8 }; /* angular rates kept for the latency of joints */
 
 /* A measurement of base_link's velocity in base axes, and of the gyro bias about z beyond the estimate. */
 typedef struct gait_measurement {
@@ -56,7 +56,7 @@ typedef struct gait_torque_state {
     uint8_t ignored, measured, compared, had, supported, lifted; /* had: torques; lifted: something else carries it */
 } gait_torque_state;
 
-/* The last good sample, and for how long its parts have not been good. */
+/* The last good sample, and for how long each part of it has been bad. */
 typedef struct gait_input {
     double gyro[3], accel[3];
     double q[GAIT_MAX_JOINTS], dq[GAIT_MAX_JOINTS], e[GAIT_MAX_JOINTS]; /* e = q_des - q */
@@ -92,11 +92,11 @@ typedef struct {
 /* The predicted state in base axes. */
 typedef struct {
     double velocity[3], variance[3], acceleration[3];
-    double bias_factor; /* on the variance of what legs tell of the gyro bias */
-    int upright;        /* on its back, or in a hand, a robot does not stand on its feet */
+    double bias_factor; /* on the variance of the gyro bias by the legs */
+    int upright;        /* upside down, or carried, a robot does not stand on its feet */
 } prediction;
 
-/* What contact detection keeps. */
+/* State of contact detection. */
 typedef struct gait_contact_state {
     double waiting[GAIT_MAX_LEGS];          /* s on the other side of the threshold */
     double dq[GAIT_MAX_JOINTS], ddq[GAIT_MAX_JOINTS], tau[GAIT_MAX_JOINTS]; /* last, smoothed, smoothed */
@@ -110,7 +110,7 @@ typedef struct gait_contact_state {
     uint8_t measured;
 } gait_contact_state;
 
-/* How far joints give way under load. */
+/* Compliance of the joints under load. */
 typedef struct gait_flexure {
     double compliance;                     /* rad/(N m) */
     double velocity[GAIT_MAX_LEGS][3];     /* what a unit of it adds to the velocity that a leg measures, */
@@ -160,7 +160,7 @@ typedef struct gait_monitor {
     uint8_t lost;                    /* position and heading are not those of the start */
 } gait_monitor;
 
-/* Velocity by measurements against that by the IMU alone. Groups are the axes along the ground, and the vertical one. */
+/* Velocity by measurements compared with that by the IMU alone. Groups are the axes along the ground, and the vertical one. */
 enum { ADAPT_LAGS = 15 };
 typedef struct gait_adapt {
     double inertial[3];             /* what the IMU alone has added to the velocity since the start, world axes */
@@ -191,12 +191,12 @@ typedef struct gait_carry {
     int32_t resets;
 } gait_carry;
 
-/* What a step of one method touches lies close together: a thousand robots fill caches and address tables with it. Behind the
- * rows of P that a filter has lie the networks' memory and scratch, so of a filter no more may be read or written. */
+/* Members that a step of one method uses are close together: with a thousand robots they fill caches and address tables. The
+ * networks' memory and scratch begin right behind the rows in use of P, so no row beyond them may be read or written. */
 struct gait_t {
     const gait_config *config;
     gait_recorder *recorder; /* of the filter's steps, or null */
-    ptrdiff_t memory, scratch; /* what its networks keep, and where they work, in bytes from here */
+    ptrdiff_t memory, scratch; /* of its networks, in bytes from here */
     gait_fetch *fetch; /* of the batch that is under way, or null */
     double broken, whole; /* s with a leg out of use, and without */
     float predicted[6];

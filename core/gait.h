@@ -54,7 +54,7 @@ enum {
     GAIT_STARTING = 1,        /* no gravity direction or no measurement so far */
     GAIT_TIME_GAP = 2,        /* samples were missing before this one */
     GAIT_BAD_SAMPLE = 4,      /* a value was not finite, out of range or out of time, and was not used */
-    GAIT_NO_MEASUREMENT = 8,  /* nothing but the IMU moved the state */
+    GAIT_NO_MEASUREMENT = 8,  /* propagation by the IMU alone */
     GAIT_REJECTED = 16,       /* a measurement was not used */
     GAIT_SLIP = 32,           /* a foot in contact moves */
     GAIT_DIVERGED = 64,       /* state or covariance left the plausible range */
@@ -74,7 +74,7 @@ enum {
     GAIT_CLOCK_BACK = 1 << 27, /* the clock was set back */
     GAIT_IMU_DISPUTED = 1 << 28, /* measurements agree with each other and not with the IMU */
     GAIT_IMU_SPIKE = 1 << 29, /* a single value far from its neighbours, which was not used */
-    GAIT_IMU_AXES = 1 << 30   /* gravity is not where the orientation has it */
+    GAIT_IMU_AXES = 1 << 30   /* the specific force contradicts the orientation */
 };
 #define GAIT_NO_TORQUE 0x80000000u /* torques and joint targets that were there are missing */
 
@@ -97,7 +97,7 @@ typedef struct gait_robot {
     int32_t link_start[GAIT_MAX_LEGS + 1]; /* links likewise */
     int32_t link_kind[GAIT_MAX_LINKS];
     int32_t link_joint[GAIT_MAX_LINKS];    /* joint of the leg that moves the link, by ratio * q + shift */
-    int32_t shared[GAIT_MAX_LEGS];         /* first joints that other legs have too: no force is told by their torques */
+    int32_t shared[GAIT_MAX_LEGS];         /* first joints that other legs have too: their torques measure no force */
     int32_t corner_count[GAIT_MAX_LEGS];   /* of a sole; 0: the foot is a point or a sphere */
     double R_bi[9], p_bi[3];              /* mounting rotation and lever arm of the IMU */
     double weight;                        /* N */
@@ -131,7 +131,7 @@ typedef struct gait_settings {
     double max_gyro, max_accel; /* ranges of the sensors */
     double hold;                /* s for which the last good IMU, target or torque stands in for a bad one */
     double stale;               /* s without change after which encoders count as stuck */
-    double clock_reset;         /* s into the past that are a clock set back, not a late sample */
+    double clock_reset;         /* s into the past that are a clock set back, not a delayed sample */
     double inflation;           /* factor on a network's standard deviations */
     double leg_inflation;       /* the same for those of legs */
     double leg_gate;            /* standard deviations of the innovation beyond which a leg's variance is inflated */
@@ -176,7 +176,7 @@ typedef struct gait_sample {
     const double *leg_ok;                    /* (legs): 0 where encoders are known to be broken */
 } gait_sample;
 
-/* The state of base_link after a sample. Behind it, in the same array of doubles, lie the details: the test ratio of each
+/* The state of base_link after a sample. Behind it, in the same array of doubles, are the details: the test ratio of each
  * leg, where the method has legs; the contact of each leg, or, if asked for, the attention and velocity and log-std of
  * each leg; and, if asked for, of each foot probability of contact, speed over the ground, normal force and position (3) in
  * the world, then of the ground height under base_link, its change along x and y, and slope. nan: not known. */
@@ -201,7 +201,7 @@ typedef struct gait_t gait_t;
 size_t gait_bytes(const gait_config *config);         /* of a context */
 size_t gait_state_doubles(const gait_config *config); /* of a state with its details */
 gait_t *gait_init(void *memory, const gait_config *config); /* memory: aligned to 64 bytes is best, to 8 a must */
-void gait_set_config(gait_t *g, const gait_config *config); /* after a context was copied to where another one lies */
+void gait_set_config(gait_t *g, const gait_config *config); /* after the configuration has moved */
 void gait_set_contact_source(gait_t *g, int source);
 
 /* Start again at a known state of base_link; omega_i is the angular rate as the gyro measures it; std (15) replaces the
@@ -234,7 +234,7 @@ void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel
 void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_cov);
 
 /* The parts of a step, for measurements of the caller's own (method GAIT_EXTERNAL): take a sample, the first one too, and
- * carry the filter to it; returns bits of health, and whether measurements may be given. gait_admitted writes the sample
+ * propagate the filter to it; returns health bits, and whether measurements may be given. gait_admitted writes the sample
  * as it was admitted, bad values replaced by the last good ones: t, gyro, accel, q, dq, q_des (nan where there never was a
  * target). Then any number of corrections with an innovation z (m) = -H xi + noise of covariance N (m, m), H (m, 15), m at
  * most 24: xi is the right-invariant error, rotation, velocity, position, gyro bias and accelerometer bias of the IMU.
@@ -307,7 +307,7 @@ void gait_leg_forward(const gait_robot *robot, int leg, const double *q, double 
                       double *angular);
 void gait_leg_torque(const gait_robot *robot, int leg, const double *q, const double *dq, const double *ddq,
                      const double *gravity_b, double *torque);
-/* Force of the ground on the foot (3) in base axes, from torques and those of the free leg; 0 where they do not tell it. */
+/* Force of the ground on the foot (3) in base axes, from torques and those of the free leg; 0 where they do not determine it. */
 int gait_leg_force(const gait_robot *robot, int leg, const double *q, const double *tau, const double *tau_free,
                    double *force_b);
 

@@ -132,8 +132,8 @@ GAIT_INLINE int correct_sized(gait_filter *f, int m, const double *z, const doub
         if (!isfinite(z[i])) return 0;
     for (int i = 0; i < m * m; i++) L[i] = N[i] + HPH[i];
     if (!cholesky(L, m)) return 0;
-    /* The gain transposed: a row for each measurement. P becomes P - K' HP - (HP - S K)' K, where HP - S K is nothing but
-     * what rounding left of it, and Joseph's form puts it right. */
+    /* The gain transposed: a row for each measurement. P becomes P - K' HP - (HP - S K)' K, where HP - S K is the
+     * rounding error of the solution, which Joseph's form corrects. */
     solve(L, HP, K, m, ld);
     for (int i = 0; i < m; i++) {
         for (int k = 0; k < m; k++) S[k] = N[i * m + k] + HPH[i * m + k];
@@ -187,7 +187,7 @@ GAIT_INLINE int correct_three(gait_filter *f, const double z[3], const double N[
         H[0][j] = h0[j];
         H[1][j] = h1[j];
         H[2][j] = h2[j];
-        /* F = K N - (I - K H) P H': nothing but what rounding left of it, and Joseph's form puts it right. */
+        /* F = K N - (I - K H) P H' is the rounding error of K, which Joseph's form corrects. */
         F[0][j] = (S00 * k0 + S10 * k1 + S20 * k2) - h0[j];
         F[1][j] = (S10 * k0 + S11 * k1 + S21 * k2) - h1[j];
         F[2][j] = (S20 * k0 + S21 * k1 + S22 * k2) - h2[j];
@@ -235,7 +235,7 @@ int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias
 }
 
 /* Forward kinematics of every active foot (contact points in IMU axes), stacked: H is +1 at the foot, -1 at the position.
- * The covariances of the feet lie `apart` doubles from each other; 0: they share one. */
+ * The covariances of the feet are `apart` doubles from each other; 0: they share one. */
 int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart)
 {
     const int ld = GAIT_STRIDE(f->size);

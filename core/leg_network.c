@@ -8,17 +8,17 @@ enum { SHARED_TILE = 64, SHARED_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
 /* Score of a hidden leg: its share is exactly zero. */
 static const float UNSEEN_LEG = -1e30f;
 
-/* Where things lie: first what a context keeps, then what a step works with, which contexts may share; [slots]: legs,
- * padded to a multiple of four that are computed at once.
+/* Layout of memory: what a context keeps, then the scratch of a step, which contexts may share; [slots]: legs, padded to a
+ * multiple of four, which are computed at once.
  *
  * There are as many rings as samples from one frame to the next, each with every `stride`-th sample. A sample is
- * written twice, `frames` places apart: the frames of a step then always lie side by side, oldest first. */
+ * written twice, `frames` places apart, so that the frames of a step are always contiguous, oldest first. */
 typedef struct leg_memory {
     float *counts; /* 1 after the first sample; samples since the rings were last full */
-    float *rings;  /* of what legs share [stride][2 frames][6], then of each leg [slots][stride][2 frames][own] */
+    float *rings;  /* of the shared features [stride][2 frames][6], then of each leg [slots][stride][2 frames][own] */
     float *base;   /* what all legs add to the first layer [hidden, padded to a multiple of 64] */
     float *layer;  /* [slots][hidden or mlp, the larger] */
-    float *joined; /* the second layer's output and what the leg found at the others [slots][hidden + heads x width] */
+    float *joined; /* the second layer's output and the attended values [slots][hidden + heads x width] */
     float *looks;  /* queries, keys and values [slots][3][heads][width], padded */
     float *shares; /* [legs][heads][slots] */
     float *raw;    /* log-std before its bounds [legs][3] */
@@ -65,7 +65,7 @@ void gait_leg_network_reset(const gait_leg_network *n, float *memory)
     memory[1] = 0.0f;
 }
 
-/* A sample of `count` numbers into its ring; if it is the first that is known, the past was like it. */
+/* Write a sample of `count` numbers to its ring; the first one fills the ring. */
 static void leg_put(const gait_leg_network *n, float *ring, int count, int place, int first_known)
 {
     const float *sample = ring + place * count;
@@ -129,7 +129,7 @@ GAIT_APART void leg_tiles(const float *bias, const float *w, int columns, const 
     }
 }
 
-/* A layer for every leg; inputs lie x_step apart and outputs out_step. */
+/* A layer for every leg; its inputs are x_step apart and its outputs out_step. */
 static void leg_layer(int legs, const float *bias, const float *w, int rows, int columns, const float *x, int x_step,
                       float *out, int out_step)
 {
@@ -149,7 +149,7 @@ GAIT_APART void shared_tile(const float *bias, const float *w, int columns, cons
     vec_tile(SHARED_GROUPS, bias, w, SHARED_TILE, columns, x, out);
 }
 
-/* From the frames: what legs share once, then each leg its own. */
+/* First layer, on the frames: the part that legs share once, then that of each leg. */
 static void leg_first_layer(const gait_leg_network *n, const leg_memory *m, int legs, int oldest)
 {
     const int places = 2 * n->frames * n->stride, columns = n->frames * SHARED_FEATURES;
@@ -161,7 +161,7 @@ static void leg_first_layer(const gait_leg_network *n, const leg_memory *m, int 
     leg_relu(legs, m->layer, layer_step(n), n->hidden);
 }
 
-/* What each leg is to each other, before the softmax. */
+/* Attention scores, before the softmax. */
 static void leg_scores(const gait_leg_network *n, const leg_memory *m, int legs, const unsigned char *seen)
 {
     const int rows = look_rows(n), slots = leg_slots(legs), width = n->head_width;
@@ -174,7 +174,7 @@ static void leg_scores(const gait_leg_network *n, const leg_memory *m, int legs,
         }
 }
 
-/* Shares of attention of each leg, by head; those of a leg that is not seen mean nothing. */
+/* Attention of each leg, by head; that of a hidden leg is undefined. */
 static void leg_softmax(const gait_leg_network *n, const leg_memory *m, int legs)
 {
     const int slots = leg_slots(legs), count = legs * n->heads * slots;
@@ -194,7 +194,7 @@ static void leg_softmax(const gait_leg_network *n, const leg_memory *m, int legs
     }
 }
 
-/* What each leg finds at the others, beside what it knows itself. */
+/* Append to the features of each leg the values it attends to. */
 static void leg_find(const gait_leg_network *n, const leg_memory *m, int legs, const unsigned char *seen)
 {
     const int rows = look_rows(n), slots = leg_slots(legs), width = n->head_width;
@@ -212,7 +212,7 @@ static void leg_find(const gait_leg_network *n, const leg_memory *m, int legs, c
         }
 }
 
-/* The last layer: log-std, and the shift of the velocity along z if there is one. Legs that are not seen have the largest. */
+/* The last layer: log-std, and the correction of the velocity along z if there is one. Hidden legs have the largest log-std. */
 static void leg_read_out(const gait_leg_network *n, const leg_memory *m, int legs, const unsigned char *seen,
                          float *out)
 {

@@ -7,10 +7,10 @@ enum { QUERY_LANES = 4, ENCODE_ROWS = 32, UNITS = 16, LAYER_ROWS = 64 };
 /* Registers of sums at once: enough to hide the latency of a multiply-add, few enough for all to be there. */
 enum { GATE_GROUPS = GAIT_LANES > 1 ? 3 * UNITS / GAIT_LANES : 6, LAYER_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
 
-/* Score of a hidden token: its share is exactly zero. A window whose highest score is below SEEN shows nothing. */
+/* Score of a hidden token: its share is exactly zero. If the highest score of a window is below SEEN, all of it is hidden. */
 static const float UNSEEN = -1e30f, SEEN = -1e29f;
 
-/* Where things lie: first what a context keeps, then what a step works with, which contexts may share. */
+/* Layout of memory: what a context keeps, then the scratch of a step, which contexts may share. */
 typedef struct network_memory {
     float *counts;  /* samples in the window; place of the next one in the ring */
     float *state;   /* [grus][hidden, padded] */
@@ -73,7 +73,7 @@ static int slot_of(const gait_network *n, int place, int newest)
     return n->history - 1 - (newest - place + (newest < place ? n->history : 0));
 }
 
-/* Keep the sample and its scores in the ring; of what is hidden nothing is kept, be it nan. */
+/* Keep the sample and its scores in the ring; hidden tokens are kept as zeros, even if they are nan. */
 static void take_sample(const gait_network *n, const network_memory *m, const float *features,
                         const unsigned char *seen, int place)
 {
@@ -152,7 +152,7 @@ static void share_attention(const gait_network *n, const network_memory *m, int 
     }
 }
 
-/* Add three numbers of a token, which lie side by side, weighed by its shares, to what four queries pool. */
+/* Add three adjacent numbers of a token, weighted by its shares, to the pooled numbers of four queries. */
 static void pool_three(const float *restrict x, int x_step, const float *restrict shares, int share_step, int samples,
                        float *restrict to, int to_step)
 {
@@ -171,7 +171,7 @@ static void pool_three(const float *restrict x, int x_step, const float *restric
     for (int k = 0; k < QUERY_LANES; k++) to_c[k] = c[k];
 }
 
-/* The raw numbers of the window, each token's weighed by its shares; then the scale of everything that is pooled. */
+/* Pool the raw numbers of the window, each token's weighted by its shares; then scale. */
 static void pool_numbers(const gait_network *n, const network_memory *m, int samples)
 {
     const int lanes = n->lanes;

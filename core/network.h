@@ -39,7 +39,7 @@ typedef struct gait_network {
     int32_t mlp;       /* width of the layer before an output */
     float log_std_min; /* log-std is min + span sigmoid(output) */
     float log_std_span;
-    const int32_t *order;       /* features by token, in threes that lie side by side [features] */
+    const int32_t *order;       /* features by token, in adjacent threes [features] */
     const int32_t *token_table; /* first of its numbers in that order, count, place in the pooled ones [tokens][3] */
     const float *score;         /* [features by token][lanes] */
     const float *score_bias;    /* [tokens][lanes] */
@@ -67,12 +67,12 @@ void gait_network_reset(const gait_network *n, float *memory);
 void gait_network_step(const gait_network *n, float *memory, float *scratch, const float *features,
                        const unsigned char *seen, float out[6]);
 
-/* Where the last step looked [history][tokens]: shares that sum to 1, oldest slot first, averaged over queries. Slots
+/* Attention of the last step [history][tokens]: shares that sum to 1, oldest slot first, averaged over queries. Slots
  * that were not filled yet and tokens that were hidden have none. */
 void gait_network_attention(const gait_network *n, const float *memory, const float *scratch, double *out);
 
 /* Every leg by the same weights: two layers on the frames of its past, attention to the other legs, two more layers.
- * Frames lie `stride` samples apart. Widths are padded to multiples of 32, that of a head to one of 16. */
+ * Frames are `stride` samples apart. Widths are padded to multiples of 32, that of a head to one of 16. */
 typedef struct gait_leg_network {
     int32_t frames;
     int32_t stride;
@@ -109,13 +109,13 @@ gait_piece gait_leg_network_next(const gait_leg_network *n, int legs, float *mem
 void gait_leg_network_reset(const gait_leg_network *n, float *memory);
 
 /* One more sample. features: 6 that all legs share, then 12 of each leg. seen: legs that can be used; the others look
- * at nothing, are looked at by none and have the largest log-std. before: legs whose last samples are true; the past of
- * the others is taken to have been like this sample. out: body velocity, m/s, and the log of its standard deviation of
+ * at nothing, are looked at by none and have the largest log-std. before: legs whose last samples are valid; the past of
+ * the others is taken to equal this sample. out: body velocity, m/s, and the log of its standard deviation of
  * each leg [legs][6]. */
 void gait_leg_network_step(const gait_leg_network *n, int legs, float *memory, float *scratch, const double *features,
                            const unsigned char *seen, const unsigned char *before, float *out);
 
-/* How much each leg looked at each other in the last step [legs][legs], averaged over heads. */
+/* Attention of each leg to each other in the last step [legs][legs], averaged over heads. */
 void gait_leg_network_attention(const gait_leg_network *n, int legs, const float *memory, const float *scratch,
                                 const unsigned char *seen, double *out);
 

@@ -1,8 +1,8 @@
 /* Vector arithmetic: products of matrices with vectors, exp, sigmoid and tanh in the networks' float32; rows of the
  * filter's covariance in float64.
  *
- * A matrix is cut into tiles of rows; in a tile the columns lie one after the other, so that a product runs through
- * memory from front to end while the sums of a tile stay in registers. GCC keeps plain arrays in registers or not
+ * A matrix is cut into tiles of rows, stored column by column, so that a product reads memory in order while the sums of a
+ * tile stay in registers. GCC keeps plain arrays in registers or not
  * depending on version and flags (the same product takes 1.4 or 27 us), so the sums are of the compilers' own vector
  * type, as wide as the registers of the machine. Without vector registers it is a float.
  */
@@ -41,9 +41,9 @@
 
 #ifdef __GNUC__
 #define GAIT_INLINE static inline __attribute__((always_inline, unused))
-/* Products stand alone: beside other code GCC runs out of registers for their sums. */
+/* Products are not inlined: within other code GCC runs out of registers for their sums. */
 #define GAIT_APART static __attribute__((noinline))
-/* What was loaded before stays in registers: GCC would load weights again for each vector they are multiplied with. */
+/* Keeps loaded weights in registers: GCC would load them again for each vector they are multiplied with. */
 #define GAIT_HOLD() __asm__ __volatile__("" ::: "memory")
 #else
 #define GAIT_INLINE static inline
@@ -52,7 +52,7 @@
 #endif
 
 /* GCC must unroll loops over registers at once, before it would put them into memory, and loops over arrays not before
- * it has turned them into vectors. Clang finds out by itself. */
+ * it has turned them into vectors. Clang needs no hint. */
 #if defined __GNUC__ && !defined __clang__
 #define GAIT_UNROLL _Pragma("GCC unroll 16")
 #define GAIT_VECTORISE _Pragma("GCC unroll 1")
@@ -89,7 +89,7 @@ GAIT_INLINE vec_lanes vec_zero(void) { return 0.0f; }
 
 /* a b + c of registers. C has no vector operator that is fused, and of a loop over the lanes GCC makes one instruction or one
  * for each lane, depending on the vector width that it prefers for the processor: for some with AVX-512 a step took 17 times as
- * long. So it is named here; a width that has no name of its own goes lane by lane. */
+ * long. So the intrinsic is named here; a width without one is computed lane by lane. */
 GAIT_INLINE vec_lanes vec_fma(vec_lanes a, vec_lanes b, vec_lanes c)
 {
 #if !defined GAIT_FUSES
@@ -167,7 +167,7 @@ GAIT_INLINE size_t vec_round_up(size_t count, size_t multiple) { return (count +
 enum { VEC_MOST_SUMS = 12 };
 
 /* sums[vectors][rows of the machine's lanes] += tile x, for `groups` registers of rows and up to four vectors at once:
- * both are constants where it is called. Columns of the tile lie `stride` apart, numbers of a vector `x_step`. */
+ * both are constants where it is called. Columns of the tile are `stride` apart, numbers of a vector `x_step`. */
 GAIT_INLINE void vec_product(const int groups, const int vectors, const float *w, int stride, int columns,
                              const float *x, int x_step, int vector_step, vec_lanes sums[VEC_MOST_SUMS])
 {
