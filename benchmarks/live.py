@@ -48,7 +48,7 @@ def measure(robot: str, rate: float, log: Path, folder: Path) -> list[Row]:
         live = subprocess.Popen(
             [*command, "--every", "0.5", "--record", record], stdout=subprocess.PIPE, stderr=file, text=True
         )
-        # UDP does not wait for whoever listens.
+        # UDP does not wait for the receiver.
         while "waiting" not in said.read_text() and live.poll() is None:
             time.sleep(0.1)
         words = [sys.executable, "-m", "gait.live.play", robot, log, "--rate", rate, *NETWORK, "--port", 8191]

@@ -97,21 +97,21 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
             publishers.append(subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL))
             return publishers[-1]
 
-        def heard() -> int:
+        def samples_received() -> int:
             found.odometry += [data for data, _ in odometry.take()]
             found.transforms += [data for data, _ in transforms.take()]
             return len(found.odometry)
 
         try:
             assert publisher(1000.0, "--seconds", SECONDS, "--wait", PATIENCE).wait(PATIENCE) == 0
-            until(lambda: heard() >= SECONDS * 500, "the first walk")
+            until(lambda: samples_received() >= SECONDS * 500, "the first walk")
             killed = publisher(2000.0)
-            until(lambda: heard() >= SECONDS * 500 + 200, "the second walk")
+            until(lambda: samples_received() >= SECONDS * 500 + 200, "the second walk")
             killed.kill()
             until(lambda: "no samples for" in said.read_text(), "the silence to be told")
-            before = heard()
+            before = samples_received()
             assert publisher(2010.0, "--begin", 5.0, "--seconds", 1.0).wait(PATIENCE) == 0
-            until(lambda: heard() >= before + 500, "the third walk")
+            until(lambda: samples_received() >= before + 500, "the third walk")
             live.send_signal(signal.SIGINT)
             out, _ = live.communicate(timeout=PATIENCE)
         finally:
@@ -196,7 +196,7 @@ def test_a_go2_is_read_with_the_command_before_each_state(log: Log) -> None:
     node, rows = Node(DOMAIN, "lo"), list(log.rows())[:50]
     source = UnitreeSource(node, Robot.load("go1"))
     robot = play.UnitreeRobot(node)
-    until(robot.heard, "the reader to be found")
+    until(robot.discovered, "the reader to be found")
     arrivals: list[Arrival] = []
 
     def received() -> bool:
@@ -216,7 +216,7 @@ def test_a_go2_is_read_with_the_command_before_each_state(log: Log) -> None:
     node.close()
 
 
-def test_best_effort_publishers_are_heard(log: Log) -> None:
+def test_best_effort_publishers_are_received(log: Log) -> None:
     needs.package("cyclonedds")
     from cyclonedds.pub import DataWriter
     from cyclonedds.qos import Policy, Qos

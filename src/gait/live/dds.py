@@ -14,7 +14,7 @@ _INTERFACE = re.compile(r"[\w.:@-]+")
 DOMAINS = 232
 """The highest domain that fits the ports."""
 MOST = 100_000
-"""Messages taken at once, where nothing else is said."""
+"""Messages taken at once by default."""
 
 
 def check_extra() -> None:
@@ -78,7 +78,7 @@ class Node:
         return Reader(self._participant, self._waitset, topic, kind)
 
     def writer(self, topic: str, kind: str, depth: int, keep: bool = False) -> Writer:
-        """Write a topic, reliably for those who ask for it, and, if told to, also what was sent before they came."""
+        """Write a topic, reliably for those who ask for it, and, if asked to, also what was sent before they joined."""
         return Writer(self._participant, topic, kind, depth, keep)
 
     def wait(self, timeout: float) -> None:
@@ -86,7 +86,7 @@ class Node:
         self._waitset.wait(int(timeout * 1e9))
 
     def close(self) -> None:
-        """Leave the domain; whoever listens is told."""
+        """Leave the domain, which subscribers see."""
         self._waitset = self._participant = self._settings = None
 
 

@@ -24,7 +24,7 @@ from gait.robot import Robot
 PORT = 8090
 LOOPBACK = "127.0.0.1"
 SENDERS = 4
-"""Addresses of senders that are told apart."""
+"""Addresses of senders that are counted separately."""
 BUFFER = 4 * 1024 * 1024
 """Bytes that the kernel is asked to keep for us while we are busy; net.core.rmem_max may grant less."""
 BATCH = 20
@@ -33,7 +33,7 @@ MOST = 100_000
 _FORCE = 33
 """SO_RCVBUFFORCE of Linux, which Python has no name for."""
 _TIMESTAMP = 35
-"""SO_TIMESTAMPNS of Linux, which Python has no name for: the kernel tells when a packet came."""
+"""SO_TIMESTAMPNS of Linux, which Python has no name for: the kernel stamps each packet on arrival."""
 
 SDK = "unitree_legged_sdk"
 """Package of the definitions of its packed structs."""

@@ -1,4 +1,4 @@
-"""Types of messages as DDS knows them, derived from their definitions.
+"""Types of messages for DDS, derived from their definitions.
 
 Discovery compares names and structure, so both must be those of the other side. The contents pass as bytes:
 `gait.io.ros.layout` reads those that come, and those that go are encoded before.

@@ -1,11 +1,11 @@
-"""Messages that cannot be used: counted, and told once in words. A network carries what others send, too."""
+"""Messages that cannot be used: counted, and reported once. A network carries messages of others, too."""
 
 from __future__ import annotations
 
 from gait.errors import GaitError
 
 KINDS = 8
-"""Different reasons that are told; a sender of random bytes would find any number of them."""
+"""Different reasons that are reported; random bytes could have any number of them."""
 _SHORT = 60
 
 
@@ -24,7 +24,7 @@ class Ignored:
             self._reasons.setdefault((where, str(why)))
 
     def news(self) -> list[str]:
-        """Reasons that have not been told yet, a line each."""
+        """Reasons that have not been reported yet, a line each."""
         fresh = list(self._reasons)[self._told :]
         self._told += len(fresh)
         return [f"ignored on {where}: {why}" for where, why in fresh]

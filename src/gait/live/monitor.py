@@ -20,7 +20,7 @@ RECENT = 2000
 SILENT = 0.5
 """Without a sample for so long (s), the line says so."""
 _STEPS = 64
-"""Steps of the clock from which its period is told."""
+"""Steps of the clock from which its period is estimated."""
 _FINEST, _FINENESS = 1e-6, 1.01
 _BINS = 2048
 
@@ -47,7 +47,7 @@ class Latencies:
 
 
 class Monitor:
-    """Told of every sample; tells how it goes."""
+    """Statistics of the samples, and the line that shows them."""
 
     def __init__(self) -> None:
         self.samples = self.lost = self.gaps = self.ill = self._counted = 0
@@ -77,7 +77,8 @@ class Monitor:
         self._last = arrival.ns, count
 
     def _step(self, gap: int, step: int) -> None:
-        """Stamps tell what is missing: a step of two periods is a sample lost, a long one or one backwards is a gap."""
+        """Count missing samples by their stamps: a step of two periods is a sample lost, a long one or one backwards is
+        a gap."""
         if not 0 < gap < MAX_GAP * NS:
             self.gaps += 1
             return

@@ -157,6 +157,6 @@ class Pairing:
 
 
 def _drop_past(messages: deque[_Stamped], ns: int) -> None:
-    """Samples are taken in order: what lies before the message that holds at a stamp will not be asked for again."""
+    """Samples are taken in order: what precedes the message that holds at a stamp is not needed again."""
     while len(messages) > 1 and messages[1][0] <= ns + SAME:
         messages.popleft()

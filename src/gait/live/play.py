@@ -62,7 +62,7 @@ class FakeRobot:
         """All messages of one row, stamped with a time in ns; the targets first, as a controller has them."""
         raise NotImplementedError
 
-    def heard(self) -> bool:
+    def discovered(self) -> bool:
         """Whether a subscriber has been discovered; UDP has no discovery."""
         return all(writer.readers for writer in self.writers)
 
@@ -175,7 +175,7 @@ def _play(args: argparse.Namespace) -> int:
         # The order of Unitree's motors is that of its robots' joints.
         log = log.reorder("g1" if args.robot == "g1" else "go1")
     deadline = time.monotonic() + args.wait
-    while not robot.heard() and time.monotonic() < deadline:
+    while not robot.discovered() and time.monotonic() < deadline:
         time.sleep(0.01)
     # The subscriber has discovered us; we must discover it too before anything is sent.
     time.sleep(0.2)

@@ -28,7 +28,7 @@ from gait.report.rerun_view import View
 from gait.robot import Robot
 
 POLL = 0.05
-"""Longest wait for a sample, s: so often the loop looks whether it should stop."""
+"""Longest wait for a sample, s, after which the loop checks whether to stop."""
 PATIENCE = 1.0
 """How long to wait for the first joint targets, s, before it goes on without."""
 WITHOUT_TARGETS = "No joint targets came, so weights that do without were taken: start again once commands are sent."
@@ -94,7 +94,7 @@ class OdometrySink:
             self.recorder.write_to(channel, ns, message)
 
     def publish_feet(self, encoder: FootEncoder, writer: Writer | None) -> None:
-        """Send what states say of feet and ground as well, and record it."""
+        """Also send and record the feet and the ground of states."""
         self._feet = encoder, writer, self.recorder.channel("/foot_states", FOOT_STATES) if self.recorder else -1
 
     def publish_diagnostics(self, encoder: DiagnosticEncoder, writer: Writer | None) -> None:
@@ -157,7 +157,7 @@ def run_live(
         monitor: given every sample.
         line: for the terminal.
         stop: asked every few milliseconds.
-        others: measurements of other sensors, whose names the estimator knows.
+        others: measurements of other sensors, as the estimator names them.
     """
     gc.collect()
     # What is there now stays: the collector need not look at it again, which would take it tens of milliseconds.

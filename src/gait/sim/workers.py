@@ -36,11 +36,11 @@ def hold_ctrl_c() -> Iterator[None]:
 
     A process needs a second or more to set up its own handler, and interrupted before it would print a traceback.
     """
-    heard: list[int] = []
+    signals: list[int] = []
     main = threading.current_thread() is threading.main_thread()
     ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if ours:
-        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+        signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
     # The handler is for this process, whose other threads may receive the signal; the mask is what children inherit.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -49,7 +49,7 @@ def hold_ctrl_c() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-    if heard:
+    if signals:
         raise KeyboardInterrupt
 
 
