@@ -87,7 +87,7 @@ def test_imports_point_down() -> None:
 
 
 def test_reports_and_metrics_know_no_estimator() -> None:
-    """They take a Log and a Trajectory, whoever made them."""
+    """They take a Log and a Trajectory of any source."""
     forbidden = {"binding", "engine", "reference", "estimator", "batch", "bench", "commands"}
     for part, path in files():
         if part in ("metrics", "report"):

@@ -110,7 +110,7 @@ class CContactSettings(Structure):
 
 
 class CConfig(Structure):
-    """`gait_config`. The pointers lead to structs of `gait.nets`, which whoever makes a configuration keeps alive."""
+    """`gait_config`. The pointers are to structs of `gait.nets`, which the maker of a configuration keeps alive."""
 
     _fields_ = (
         ("method", c_int32),
@@ -178,7 +178,7 @@ class CExternal(Structure):
 
 
 class CPython(Structure):
-    """`gait_python`: what a step that reads arrays by itself needs to know."""
+    """`gait_python`: arguments of a step that reads arrays by itself."""
 
     _fields_ = (
         ("estimator", c_void_p),
@@ -235,9 +235,9 @@ def _state_parts() -> Iterator[tuple[str, slice]]:
 
 
 STATE = dict(_state_parts())
-"""Where each part of a state lies in a row of doubles."""
+"""Columns of each part of a state in a row of doubles."""
 STATE_DOUBLES = ctypes.sizeof(CState) // 8
-"""Doubles of a state; behind them in a row lie the details."""
+"""Doubles of a state; the details follow in its row."""
 
 _P, _N = c_void_p, c_size_t
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -361,7 +361,7 @@ def builtin_step(
     """A step as a built-in function, which is cheaper than a call through ctypes. None: it cannot read what it got.
 
     Args:
-        caller: what the step needs to know; filled in, and kept alive by the caller.
+        caller: arguments of the step; filled in here, and kept alive by the caller.
         sample: type of a whole sample, a tuple of its fields.
         state: type of what a step returns, with the slots of a `gait.state.StateRows`.
         layout: of the states; kept alive likewise.
@@ -381,7 +381,7 @@ def builtin_step(
 
 
 def doubles(values: Any, count: int | None = None) -> Array:
-    """A contiguous float64 array for the core; checked if a count is given, since C does not look at bounds."""
+    """A contiguous float64 array for the core; checked if a count is given, since C does not check bounds."""
     array = np.ascontiguousarray(values, dtype=np.float64)
     if count is not None and array.size != count:
         raise GaitError(f"the core takes {count} numbers here, got {array.size}")

@@ -44,7 +44,7 @@ MOST_LAG = 2.0
 class Estimator(Stepper):
     """Velocity, orientation and position of a robot, sample by sample or for a whole Log.
 
-    `load` makes one. `update` never raises for what a sensor says and never returns nan: what is bad is left out, the
+    `load` makes one. `update` never raises for bad values of a sensor and never returns nan: they are left out, the
     state goes on with the rest, and `state.health` says so. An estimator may be used from several threads, which then
     take turns; `copy.deepcopy` and `pickle` work, with everything it remembers.
     """
@@ -78,7 +78,7 @@ class Estimator(Stepper):
             method: `gait-legs`, `gait`, `gait-flat`, `nmn`, `iekf` or `iekf-sr`; or a model: its name, the path of its
                 file, or a `Model`; or a method of your own (docs/extending.md).
             joint_names: order in which joints will come; the robot's own by default. More than the robot has is fine.
-            attention: let states carry where the network looks (`state.attention`) and what legs measure.
+            attention: let states carry the attention (`state.attention`) and what legs measure.
             feet: let states carry contact, slip, force and position of each foot, and the ground (docs/feet.md).
             noise: of the IMU, as the filter models it; by default what suits the method.
             prior: how well the state given to `reset` is known.
@@ -205,7 +205,7 @@ class Estimator(Stepper):
         return self._fusion.history(context.at, context.engine.config_at)
 
     def _begin_fusion(self, sensors: Mapping[str, ExternalSensor]) -> None:
-        """Keep a history of samples from now on, for measurements that arrive late."""
+        """Keep a history of samples from now on, for delayed measurements."""
         self._fusion = Fusion(sensors)
         for context, prepared in self._prepared.items():
             prepared.caller.history = self._history_of(context)

@@ -22,7 +22,7 @@ class Health(IntFlag):
     SLIP = 32
     """A foot in contact moves."""
     DIVERGED = 64
-    """The covariance or the state left the plausible range: do not trust it."""
+    """The covariance or the state left the plausible range: do not use it."""
     BAD_TIME = 128
     """The stamp was not finite or not later than the one before: the sample was not used."""
     BAD_IMU = 256
@@ -61,7 +61,7 @@ class Health(IntFlag):
 
 
 FIRST_LEG, MOST_LEGS = 16, 8
-"""Bits of the legs: with STALE_LEG or DQ_DEAD, bit FIRST_LEG + i says that leg i is concerned."""
+"""Bits of the legs: with STALE_LEG or DQ_DEAD, bit FIRST_LEG + i is that of leg i."""
 _LEG_BITS = ((1 << MOST_LEGS) - 1) << FIRST_LEG
 _WORDS = {
     Health.STARTING: "starting",
@@ -104,7 +104,7 @@ class HealthReport:
 
     @property
     def flags(self) -> Health:
-        """The bits by name, without those that say which leg."""
+        """The bits by name, without those of single legs."""
         return Health(self.bits & ~_LEG_BITS)
 
     @property

@@ -17,7 +17,7 @@ from gait.parameters import Limits, Options, Prior, ProcessNoise
 
 
 class InvariantEKF:
-    """Orientation, velocity, position and IMU biases, driven by an IMU and corrected by whatever measures motion.
+    """Orientation, velocity, position and IMU biases, driven by an IMU and corrected by any measurement of motion.
 
     The filter sees measurements and their covariances, never joints. A sample or a measurement that is not finite is
     refused (the call returns False) and changes nothing.
@@ -199,7 +199,7 @@ class InvariantEKF:
         self._core.filter_remove_foot(self._at, self._foot(leg))
 
     def _take(self, name: str, value: npt.ArrayLike, said: str = "") -> int:
-        """Copy an argument, checked, since the core does not look at bounds; returns its address."""
+        """Copy an argument, checked, since the core does not check bounds; returns its address."""
         room = self._room[name]
         if np.shape(value) != room.shape:
             raise GaitError(f"{said or name} must have the shape {room.shape}, got {np.shape(value)}")
@@ -213,7 +213,7 @@ class InvariantEKF:
 
 
 def _array(value: npt.ArrayLike, shape: tuple[int, ...], name: str) -> Array:
-    """A contiguous float64 array, checked: the core does not look at bounds."""
+    """A contiguous float64 array, checked: the core does not check bounds."""
     array = np.ascontiguousarray(value, dtype=np.float64)
     if array.shape != shape:
         raise GaitError(f"{name} must have the shape {shape}, got {array.shape}")

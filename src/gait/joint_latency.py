@@ -20,7 +20,7 @@ from gait.log.trajectory import Trajectory
 TRIED = np.array([0.0, 0.002, 0.004, 0.008, 0.012])
 """Latencies that are tried, s."""
 MOST = 0.02
-"""The longest latency that is looked for, s."""
+"""The longest latency in the search, s."""
 FLOOR = 0.002
 """Standard deviation, s, of the best latency about that of least cost: on simulated walks, whose best one is known."""
 SKIPPED, BLOCK, LEAST_BLOCKS = 1.0, 2.0, 4
@@ -31,7 +31,7 @@ SIGNIFICANT = 1.0
 
 @dataclass(frozen=True)
 class JointLatency:
-    """What a log says."""
+    """Estimate of the latency from a log."""
 
     value: float
     """Seconds by which joints are read later than the IMU, smoothing included."""

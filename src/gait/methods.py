@@ -32,7 +32,7 @@ class Method:
     dead_leg: str = ""
     """Weights that take over while a leg is out of use, where there are any."""
     trot_only: str = ""
-    """Weights that know no other gait and stand for the method in the benchmark's tables, if not the usual ones."""
+    """Weights trained on trot alone, for the benchmark's tables, if not the usual ones."""
     python: str = ""
     """`module:Class` of a method written in Python; the class is called with the robot."""
 

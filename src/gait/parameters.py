@@ -38,7 +38,7 @@ def _check(settings: object, least: Mapping[str, float], most: Mapping[str, floa
 
 _GREATEST = sys.float_info.max
 _LARGE = 1e4
-"""No noise and no standard deviation is larger: covariances would drown in their rounding."""
+"""Largest noise and standard deviation: beyond it, rounding errors dominate the covariance."""
 MOST_LASTING = 0.1
 """Largest error of the vertical velocity that lasts, m/s: a blind filter's uncertainty is of another kind."""
 HEIGHT_TIME = 3.0
@@ -57,13 +57,15 @@ class ProcessNoise:
     accel_bias: float = 1e-4
     """Random walk of the accelerometer bias, m/s^3/sqrt(Hz)."""
     accel_share: float = 0.0
-    """What joins `accel` while the body accelerates, for each m/s^2 of it, 1/sqrt(Hz); variances add up. An IMU that is
-    turned, scaled, late or held for a sample errs the more the harder it is pushed. An estimator takes it for samples
-    at its network's rate, and more for slower ones."""
+    """What joins `accel` while the body accelerates, for each m/s^2 of it, 1/sqrt(Hz); variances add up. An error of
+    mounting, scale or latency is in proportion to the acceleration. An estimator takes it for samples at its network's
+    rate, and more for slower ones."""
     position: float = 0.005
-    """Random walk of the position, m/sqrt(s): errors of the velocity last for longer than a filter can know."""
+    """Random walk of the position, m/sqrt(s): errors of the velocity are correlated over time, which the
+    filter does not model."""
     position_share: float = 0.02
-    """What joins `position` for each m/s of speed: link lengths, joint zeros and foot radii err in proportion."""
+    """What joins `position` for each m/s of speed: errors of link lengths, joint zeros and foot radii are in
+    proportion."""
     height_time: float = HEIGHT_TIME
     """Seconds for which an error of the vertical velocity lasts: its variance, up to `MOST_LASTING` squared, times this
     joins the square of `position` vertically. Feet give way at each touch-down and recover at lift-off, and what a
@@ -122,31 +124,31 @@ class Options:
     gap_rate: float = 1.0
     """How fast it may have turned, rad/s."""
     inflation: float = 20.0
-    """Factor on the standard deviation that a network claims. A filter takes errors for new ones in every sample, and
-    those of a network last for many. Found by benchmarks/tune_inflation.py on training episodes."""
+    """Factor on the standard deviation that a network claims. A filter takes errors for independent from sample to
+    sample, and those of a network are correlated over many. Found by benchmarks/tune_inflation.py on training
+    episodes."""
     leg_inflation: float = 1.2
-    """Factor on the standard deviation that `gait-legs` claims for a leg. It learned behind a filter, so what it claims
-    is nearly what a filter should take. The rest is for robots and grounds that it never saw: on those of training, 1
-    is right. Judged on held-out walks with faults: docs/legs.md."""
+    """Factor on the standard deviation that `gait-legs` claims for a leg. It was trained through a filter, so it is
+    nearly 1. The rest is for robots and grounds beyond those of training, on which 1 is right. Chosen on held-out walks
+    with faults: docs/legs.md."""
     leg_guard: float = 0.7
-    """Standard deviations of a single sample from the filter's own belief within which a leg is taken at its word.
-    Further out its variance grows with the square of the distance, so that one leg that is sure and wrong cannot drag
-    the state along."""
+    """Gate on the innovation of a leg, in its standard deviations for a single sample. Beyond it the variance of the
+    leg is inflated with the square of the innovation, so that a confident outlier has little weight."""
     joint_delay: float = 0.004
     """Seconds by which joints are read later than the IMU, smoothing included; `gait-legs` allows for it. Drives that
-    are polled over a bus are 2 to 8 ms late."""
+    are polled over a bus have a latency of 2 to 8 ms."""
     joint_delay_std: float = 0.004
-    """Seconds by which that may be off: the variance of a leg grows while its joints change their speed."""
+    """Standard deviation of that latency, s: the variance of a leg grows with its joint accelerations."""
 
     def __post_init__(self) -> None:
-        """See that a filter can live with them."""
+        """Check their ranges."""
         some = dict.fromkeys(("max_gap", "inflation", "leg_inflation", "leg_guard"), 1e-6)
         _check(self, {"gravity": -100.0, **some}, {"gravity": -0.1, "joint_delay": 0.1, "joint_delay_std": 0.1})
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a sensor can truly say. Beyond it a value is not used, and `health` says so."""
+    """Plausible ranges of the sensors. A value beyond them is not used, and `health` says so."""
 
     gyro: float = 34.9
     """Range of the gyro, rad/s: 2000 degrees a second."""
@@ -166,7 +168,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class ContactDetection:
-    """When a foot counts as standing on the ground, judged by its estimated ground force."""
+    """Contact detection by the estimated ground force of a foot."""
 
     touch_down: float = 0.16
     """Vertical force that starts a contact, as a share of the robot's weight."""
@@ -177,24 +179,24 @@ class ContactDetection:
     touch_down_dwell: float = 0.01
     """Seconds of load before a contact begins: an impact rings."""
     lift_off_dwell: float = 0.0
-    """Seconds without load before a contact ends. Short, since a foot that leaves the ground moves at once."""
+    """Seconds without load before a contact ends. Short, since a foot that lifts off moves at once."""
 
 
 @dataclass(frozen=True)
 class SlipRejection:
-    """Inflate the contact noise of a foot that seems to move (Kim et al. 2021), in proportion to its speed."""
+    """Inflate the contact noise of a foot that moves over the ground (Kim et al. 2021), in proportion to its speed."""
 
     enabled: bool = False
     """On in `iekf-sr`, off in `iekf`."""
     speed: float = 0.05
-    """Estimated speed of a foot in contact above which it slips, m/s; more where feet usually seem to move."""
+    """Estimated speed of a foot in contact above which it slips, m/s; more where feet usually move faster."""
     inflation: float = 30.0
     """Factor on the contact noise density of a slipping foot, at most."""
 
 
 @dataclass(frozen=True)
 class ContactAided:
-    """Everything the contact-aided filter (`iekf`, `iekf-sr`) is told.
+    """All settings of the contact-aided filter (`iekf`, `iekf-sr`).
 
     The defaults were picked by hand as a start; `BASELINES` holds the tuned settings of the two methods.
     """
@@ -206,7 +208,7 @@ class ContactAided:
     options: Options = field(default_factory=Options)
     """Shared by every method."""
     detection: ContactDetection = field(default_factory=ContactDetection)
-    """How contacts are guessed."""
+    """Contact detection."""
     slip: SlipRejection = field(default_factory=SlipRejection)
     """Slip rejection."""
     contact: float = 0.02

@@ -15,7 +15,7 @@ from gait.log.trajectory import Trajectory
 
 
 class Shape(NamedTuple):
-    """What lies behind the state in a row."""
+    """Sizes of the details behind the state in a row."""
 
     history: int = 0
     """Attention (history, tokens); 0 if it was not asked for."""
@@ -31,33 +31,33 @@ class Shape(NamedTuple):
 
     @property
     def ratios(self) -> slice:
-        """Where the test ratios of the legs lie."""
+        """Columns of the test ratios of the legs."""
         return slice(STATE_DOUBLES, STATE_DOUBLES + self.tested)
 
     @property
     def flags(self) -> slice:
-        """Where the contacts lie."""
+        """Columns of the contacts."""
         return slice(self.ratios.stop, self.ratios.stop + self.contacts)
 
     @property
     def attention(self) -> slice:
-        """Where the attention lies."""
+        """Columns of the attention."""
         return slice(self.ratios.stop, self.ratios.stop + self.history * self.tokens)
 
     @property
     def leg_outputs(self) -> slice:
-        """Where velocity and log-std of each leg lie."""
+        """Columns of velocity and log-std of each leg."""
         return slice(self.attention.stop, self.attention.stop + 6 * self.legs)
 
     @property
     def foot_outputs(self) -> slice:
-        """Where the outputs of the feet lie."""
+        """Columns of the outputs of the feet."""
         start = max(self.flags.stop, self.leg_outputs.stop)
         return slice(start, start + 6 * self.feet)
 
     @property
     def ground(self) -> slice:
-        """Where the ground lies."""
+        """Columns of the ground."""
         return slice(self.foot_outputs.stop, self.foot_outputs.stop + 4)
 
 
@@ -67,11 +67,11 @@ class RowLayout(NamedTuple):
     leg_names: Sequence[str]
     shape: Shape
     cov_size: int
-    """Rows of the covariance, which lies at the end; 0 if it is not there."""
+    """Rows of the covariance at the end of the row; 0 without one."""
 
 
 class StateRows:
-    """What a row of the core says, or each of N rows: then all that follows has N in front. In SI units."""
+    """Fields of a row of the core, or of N rows: then each has N in front. In SI units."""
 
     __slots__ = ("_data", "_layout")
 
@@ -141,9 +141,9 @@ class StateRows:
 
     @property
     def attention(self) -> Array | None:
-        """Where the network looked (history, tokens), oldest first; None unless asked for at `load`.
+        """Attention of the network (history, tokens), oldest first; None unless asked for at `load`.
 
-        Of `gait-legs` how much each leg looked at each other (L, L).
+        Of `gait-legs` the attention of each leg to each other (L, L).
         """
         shape = self._layout.shape
         return self._part(shape.attention, shape.history, shape.tokens) if shape.history else None
@@ -162,7 +162,7 @@ class StateRows:
 
     @property
     def contact(self) -> Array | BoolArray | None:
-        """Probability that each foot is on the ground (L,), with `feet=True` at `load`; nan where nothing tells.
+        """Probability that each foot is on the ground (L,), with `feet=True` at `load`; nan where it is unknown.
 
         Without, which feet a model-based method took to be on the ground; None of others.
         """

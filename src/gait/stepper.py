@@ -23,7 +23,7 @@ from gait.state import RowLayout, State
 
 
 class Prepared(NamedTuple):
-    """What a step of a context from Python needs."""
+    """Arguments of a step of a context from Python."""
 
     caller: CPython
     out: Array
@@ -207,7 +207,7 @@ class Stepper:
             stamp, w, a = stamp_of(t), vector_of(gyro, "gyro", 3), vector_of(accel, "accel", 3)
             step = core_holding_gil().gait_step_imu
             if self._given is None:
-                # The first joints will say which weights go on: until then all of them follow the IMU.
+                # The first joints decide which weights are used: until then all of them follow the IMU.
                 for context in self._contexts:
                     out = np.empty(context.engine.state_doubles + context.engine.cov_size**2)
                     if context is not self._context:
@@ -274,7 +274,7 @@ class Stepper:
         self._know(frozenset(given))
 
     def _know(self, given: frozenset[str] | None) -> None:
-        """What samples are made of; None until the first one says so, which takes the long way."""
+        """Fields that samples have; None until the first one, which is converted here."""
         self._given = given
         self._quick_step = _no_step if given is None else self._now.step
 
@@ -288,7 +288,8 @@ class Stepper:
         ]
         if self._given is None:
             there = [name for name, array in zip(FIELDS, arrays, strict=True) if array is not None]
-            # Until a sample tells contacts, only the IMU moves a contact-aided filter, and health says so.
+            # Until a sample has what contacts come from, a contact-aided filter propagates by the IMU alone, and health
+            # says so.
             if self._context.engine.tells_contacts(there):
                 self._choose(there)
         self._row[0] = stamp_of(t)

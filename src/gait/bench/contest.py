@@ -25,7 +25,7 @@ from gait.smoothing import smooth_with
 SECONDS, QUICK_SECONDS, WINDOW = 20.0, 7.0, 5.0
 """How much of each walk is run, s, and over what the drift is taken."""
 SMOOTHED = "gait-legs-smoothed"
-"""`gait-legs` by the samples before and after each: not for control, so it stands apart."""
+"""`gait-legs` smoothed: not for control, so it is listed by itself."""
 ENTRANTS = (*BUILT_IN, SMOOTHED, *RIVALS)
 OFFLINE = (SMOOTHED,)
 FIGURES = {"velocity": "m/s", "drift": "m", "nees": "-", "step": "us"}
@@ -166,7 +166,7 @@ def run_entrant(name: str, front: Front, start: str) -> Run:
 
 
 def figures_of(course: str, walk: str, name: str, run: Run, log: Log) -> Figures:
-    """Judge an estimate by the ground truth of its log."""
+    """Errors of an estimate against the ground truth of its log."""
     found = velocity_rmse(run.trajectory, log)
     drift = relative_error(run.trajectory, log, WINDOW).position.rmse if log.duration > WINDOW else math.nan
     consistency = math.nan if run.trajectory.vel_cov is None else nees(found.errors_b, run.trajectory.vel_cov).mean
@@ -205,7 +205,7 @@ def run_contest(
         start: as `Estimator.run` has it.
         seconds: how much of each walk.
         workers: processes.
-        progress: told how far it is.
+        progress: called with the progress in words.
     """
     from gait.sim.workers import hold_ctrl_c, worker_pool
 

@@ -110,7 +110,7 @@ def make_test_set(
         courses: what it consists of.
         folder: where recordings are kept.
         workers: processes that simulate.
-        progress: told how far it is.
+        progress: called with the progress in words.
     """
     from gait.sim.collect import CollectionProgress as Collected
     from gait.sim.collect import collect

@@ -162,7 +162,7 @@ def loop_study(
     """Walk the episodes of a plan with each source of feedback.
 
     Args:
-        plan: what is walked, in as many episodes as it says.
+        plan: of the walks and the number of episodes.
         sources: `truth`, methods or model files.
         workers: processes.
         progress: called with a source and the share of all walks that are done.

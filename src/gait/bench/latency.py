@@ -64,7 +64,7 @@ Burst = Callable[[int], float]
 
 
 def stream(log: Log, torques: bool = False) -> Iterator[Sample]:
-    """Samples of a log over and over, with a clock that goes on."""
+    """Samples of a log in a loop, with stamps that continue."""
     period = 1.0 / log.rate
     rows = [row._replace(tau=row.tau if torques else None, foot_force=None, contact=None) for row in log.rows()]
     for k in itertools.count():
@@ -103,7 +103,7 @@ def latency_report(
     Args:
         methods: names from `METHODS`; all that can run by default.
         seconds: for each rival, in bursts, and again in the paced run.
-        progress: is told what is under way.
+        progress: called with what is under way.
     """
     if seconds <= 0.0:
         raise GaitError(f"{seconds:g} s for each rival leave no time to measure: give more than 0")
@@ -115,7 +115,7 @@ def latency_report(
     paced_steps: dict[str, tuple[Step, Iterator[Sample]]] = {}
     for method in chosen:
         first, makers = method == chosen[0], _rivals(method, log, method == chosen[0])
-        alone = "torch_eager" in makers  # a network that knows no torques
+        alone = "torch_eager" in makers  # a network without torques
         for name, make in makers.items():
             try:
                 bursts[f"{method}.{name}.step_us"] = burst_of(make(), stream(log, torques=not alone))
@@ -237,13 +237,13 @@ def burst_medians(
     """Median time of one call of each rival, in microseconds.
 
     Every round gives each rival one burst of about `seconds`, so that a slow moment of the machine hits all of them
-    alike, in an order that changes, so that nobody always follows the one that leaves the caches cold.
+    alike, in an order that changes, so that none always follows the one that leaves the caches cold.
 
     Args:
         bursts: the rivals by name.
         rounds: how many bursts each gets.
         seconds: how long a burst is; one call at the least, since a longer burst is more often interrupted.
-        progress: is told from time to time what part is done.
+        progress: called from time to time with the share that is done.
     """
     calls = {name: _calls(burst, seconds) for name, burst in bursts.items()}
     samples: dict[str, list[float]] = {name: [] for name in bursts}
@@ -258,7 +258,7 @@ def burst_medians(
 
 
 def _calls(burst: Burst, seconds: float) -> int:
-    """How many calls fill a burst: the best of three tries, since one that was interrupted says nothing."""
+    """How many calls fill a burst: the best of three tries, since one may have been interrupted."""
     count = 1
     while (spent := min(burst(count) for _ in range(3))) < 0.5 * seconds:
         count *= 2
@@ -274,12 +274,13 @@ def paced(
     """Times of single steps at the rate of a robot, in microseconds, by rival.
 
     Rivals take turns of `SEGMENT` seconds. The process sleeps until `AWAKE` before a sample is due and spins from
-    there. A sample that is due while the process is held up is taken late, and the next one is due a period after it.
+    there. A sample that is due while the process is held up is taken after that, and the next one is due a period
+    later.
 
     Args:
         rivals: what takes a sample, and where samples come from.
         seconds: for each.
-        clock: tells the time, s.
+        clock: the time, s.
         sleep: waits so many seconds.
     """
     times: dict[str, list[float]] = {name: [] for name in rivals}

@@ -66,7 +66,7 @@ def run_bench(
         methods: names of `METHODS`.
         folder: where the recordings of the test set are kept; None takes that of the version in `FOLDERS`.
         workers: processes for simulation, threads for estimation.
-        progress: told how far it is.
+        progress: called with the progress in words.
         twin: version of the test set.
         policy: ONNX file of the Go1 policy, for the course of version 2 that it walks.
     """

@@ -93,11 +93,12 @@ class WalkScore:
     fused: VelocitySums
     """Of the filter."""
     network: VelocitySums | None
-    """Of the network by itself, as Tables I to III have it; none where no network says how fast the body is."""
+    """Of the network by itself, as Tables I to III have it; none without a network that outputs the velocity of the
+    body."""
     errors: dict[str, Moments]
     """The metrics of Table IV."""
     nees: float
-    """Of the filter's velocity: 3 would be honest."""
+    """Of the filter's velocity; 3 is ideal."""
     step_us: float
     """Microseconds a sample took in `run`."""
 
@@ -195,7 +196,7 @@ def velocity_sums(t: Array, error: Array, std: Array, ground: Ground) -> Velocit
 
 
 def _binned(where: Array, values: Array, edges: Array) -> Array:
-    """Sum and count of values in each bin (bins, 2); what lies below the first edge is left out."""
+    """Sum and count of values in each bin (bins, 2); values below the first edge are left out."""
     bins = np.searchsorted(edges, where, side="right")
     total = np.bincount(bins, values, minlength=len(edges) + 1)[1:]
     return np.stack([total, np.bincount(bins, minlength=len(edges) + 1)[1:]], axis=1)

@@ -35,7 +35,7 @@ class Entrant:
     """Name of a model, or of a method with all its models."""
     seed: int = 0
     shown: bool = True
-    """Whether it stands for its method where one must: in figures. The median of its seeds."""
+    """Whether figures show it for its method: the median of its seeds."""
 
 
 Seeds = Literal["all", "tabled", "usual"]
@@ -44,7 +44,7 @@ the others, or those that `Estimator.load` takes."""
 
 
 def entrants(methods: Sequence[str], seeds: Seeds = "all") -> list[Entrant]:
-    """Whoever takes part for these methods: names of `METHODS`, or Python files that register one."""
+    """Contestants for these methods: names of `METHODS`, or Python files that register one."""
     found = []
     for given in methods:
         method = known_method(given)
@@ -61,7 +61,7 @@ def entrants(methods: Sequence[str], seeds: Seeds = "all") -> list[Entrant]:
 
 
 def entrants_trained_on(gaits: str, methods: Sequence[str]) -> list[Entrant]:
-    """Whoever was trained on other gaits, such as `pace-pronk`; figures show none of them."""
+    """Networks trained on other gaits, such as `pace-pronk`; figures show none of them."""
     return [Entrant(one, name, _seed(name), False) for one in methods for name in _weights(f"{one}-{gaits}")]
 
 

@@ -58,7 +58,7 @@ class AttentionStep(nn.Module):
 
 
 class NmnStep(nn.Module):
-    """`nmn`, without its contact head: nobody reads it here."""
+    """`nmn` without its contact head, which is not needed here."""
 
     def __init__(self, net: NmnNet) -> None:
         super().__init__()

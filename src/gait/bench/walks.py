@@ -179,7 +179,7 @@ def study_charts(study: Study) -> list[Chart]:
 def write_walk_report(
     study: Study, path: Path, title: str, settings: Mapping[str, str], warnings: Sequence[str] = ()
 ) -> None:
-    """Write tables, plots and settings as an HTML report; warnings stand on top."""
+    """Write tables, plots and settings as an HTML report; warnings come first."""
     from gait.report.describe import installation
     from gait.report.html import write_report
 

@@ -19,7 +19,7 @@ from gait.robot import Robot
 OBSERVABLE = 1.0 / 3.0
 """An unknown is observable if its standard deviation is below this share of the prior's."""
 DEGENERATE = 0.95
-"""Correlation above which two unknowns cannot be told apart."""
+"""Correlation above which two unknowns cannot be distinguished."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ErrorEstimate:
 
     @property
     def observable(self) -> bool:
-        """Whether the walks tell it."""
+        """Whether the walks determine it."""
         return self.std < OBSERVABLE * self.prior and not self.rival
 
 
@@ -109,13 +109,13 @@ class Calibrated:
 def calibrate(
     logs: Sequence[Log], robot: Robot, *, truth: bool | None = None, progress: Callable[[float], None] = lambda _: None
 ) -> Calibrated:
-    """Estimate the errors of a robot from walks; docs/calibrate.md says how.
+    """Estimate the errors of a robot from walks; docs/calibrate.md has the method.
 
     Args:
         logs: walks of one robot, with turns and changes of speed.
         robot: as described; its zeros and lengths are what the result is relative to.
         truth: whether to use ground truth; by default where all logs have it.
-        progress: told the share that is done.
+        progress: called with the share that is done.
     """
     if truth and not all(log.has_truth for log in logs):
         raise GaitError("a log has no ground truth: leave it out, or calibrate without ground truth (--no-truth)")

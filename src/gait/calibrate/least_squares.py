@@ -1,4 +1,4 @@
-"""Robust least squares over parts of walks, and an honest covariance of its result.
+"""Robust least squares over parts of walks, and a consistent covariance of its result.
 
 Gauss-Newton with Student's t as the distribution of a residual; the nuisance unknowns of a part are eliminated within
 it (Schur complement). Variances are estimated along with the rest (EM): of a sample, of a stance as a whole, of the
@@ -44,7 +44,7 @@ FREE = np.array([0.3, 10.0])
 
 
 class Information(NamedTuple):
-    """What one part tells."""
+    """The information of one part."""
 
     S: Array
     """Information about the unknowns (P, P), the nuisance unknowns eliminated."""

@@ -1,4 +1,4 @@
-"""What a part of a walk tells about the unknowns: residuals and their derivatives.
+"""The information of a part of a walk on the unknowns: residuals and their derivatives.
 
 In the axes s of the base at the start of a part, the velocity of the IMU is what the IMU integrates plus an error e(t),
 piecewise linear, that walks at random:
@@ -52,7 +52,7 @@ class Point:
 
 
 class Inertial(NamedTuple):
-    """What the IMU tells at each sample, with derivatives by the fifteen unknowns of the IMU."""
+    """Measurements of the IMU at each sample, with derivatives by the fifteen unknowns of the IMU."""
 
     w: Array
     """Angular rate in the base (N, 3)."""
@@ -96,7 +96,7 @@ def inertial(part: WalkPart, point: Point, values: Array, unknowns: Unknowns, ro
     """Integrate the IMU over a part, and what its unknowns do to the result.
 
     Derivatives are those at the fitted specific force, which has the slope of e in it: a reading times its own error
-    would draw the scale towards whatever makes residuals small.
+    would draw the scale towards a value that makes residuals small.
     """
     log, n = part.walk.log, len(part.t)
     dt = np.diff(part.t, prepend=part.walk.log.t[part.rows.start - 1])[:, None]

@@ -64,7 +64,7 @@ class Unknowns:
         self.prior = np.concatenate([np.full(len(group.labels), group.prior) for group in self.groups])
 
     def __getitem__(self, name: str) -> slice:
-        """Where a group stands in the vector."""
+        """Rows of a group in the vector."""
         return self._at[name]
 
     def floor(self, period: float) -> Array:

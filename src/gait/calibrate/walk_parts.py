@@ -16,7 +16,8 @@ from gait.log.record import places
 from gait.robot import Robot, kinematics
 
 SHORTEST, LONGEST, PARTS = 1.0, 4.0, 24
-"""Seconds of a part, and how many of them there should be: the spread among parts tells how sure the result is."""
+"""Seconds of a part, and how many of them there should be: the spread among parts gives the uncertainty of the
+result."""
 STILL_SPEED, LEAST_STANCE, TRIM = 0.4, 0.08, 0.02
 """A foot slower than this, m/s, for so long, s, stands; what is cut at either end, s: impact and lift-off."""
 LEAST_STANCES, LEAST_PARTS = 24, 5
@@ -28,7 +29,7 @@ PERIOD = 0.02
 
 @dataclass(frozen=True, eq=False)
 class WalkLog:
-    """A log in the robot's order, and how late its joint velocities are against its joint angles, s."""
+    """A log in the robot's order, and the latency of its joint velocities against its joint angles, s."""
 
     log: Log
     lag: float
@@ -64,13 +65,13 @@ def interpolated(t: Array, values: Array, times: Array) -> Array:
 
 
 def velocity_lag(log: Log) -> float:
-    """Seconds by which joint velocities are late against the derivative of joint angles: drives smooth them."""
+    """Latency of joint velocities against the derivative of joint angles, s: drives smooth them."""
     step = np.diff(log.t)
     dt = float(np.median(step))
     rate = (log.q[2:] - log.q[:-2]) / (log.t[2:] - log.t[:-2])[:, None]
     accel = np.zeros_like(rate)
     accel[1:-1] = (rate[2:] - rate[:-2]) / (2.0 * dt)
-    # Impacts are no place to tell a lag by: a filter rings there.
+    # Without impacts, where filters ring.
     good = (np.abs(accel) < 100.0) & (np.abs(step[1:] - step[:-1]) < 0.5 * dt)[:, None]
     difference = (log.dq[1:-1] - rate)[good]
     lag = -float(difference @ accel[good]) / max(float(accel[good] @ accel[good]), 1e-9)
@@ -161,5 +162,5 @@ def _parts_of(log: Log, robot: Robot, length: float) -> list[WalkPart]:
 
 
 def with_stance(part: WalkPart, speed: Array, limit: float) -> WalkPart:
-    """The same part with feet judged by their speeds over the ground (M, L) as a better estimate has them."""
+    """The same part with stances by the speeds of feet over the ground (M, L) of a better estimate."""
     return replace(part, stance=stances(speed, part.every * float(np.median(np.diff(part.t))), limit))

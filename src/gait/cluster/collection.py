@@ -2,7 +2,7 @@
 
 The files are those of a local collection, byte for byte. Tasks write episodes; this process alone writes the index,
 once, at the end. Meanwhile the lines of finished episodes go to small files in `journal/`, a few seconds' worth each,
-so that whatever ends this process costs at most those seconds: the same command reads the journal and goes on. Two runs
+so that a crash costs at most those seconds: the same command reads the journal and continues. Two runs
 that write to one folder in object storage, where there is no lock, write the same bytes.
 """
 
@@ -103,7 +103,7 @@ def record_remotely(luggage: Luggage, place: str, number: int) -> tuple[dict[str
         return record_episode(config, number, Path(place) / name)
     with tempfile.TemporaryDirectory(prefix="gait-") as here:
         row, simulated = record_episode(config, number, Path(here) / name)
-        # The robot first: nobody could use the Log without it.
+        # The robot first: the Log is of no use without it.
         for key, _ in reversed(DIGESTS):
             if key in row:
                 storage.write(row[key], Path(here, row[key]).read_bytes())

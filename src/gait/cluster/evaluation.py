@@ -156,7 +156,7 @@ class Manifest:
 
 
 def fingerprint(path: str) -> str:
-    """Tells whether a file is the one that was evaluated: size and time, or the tag that a store gives it."""
+    """Identifies the file that was evaluated: size and time, or the tag of the store."""
     if is_remote(path):
         return Storage(path.rpartition("/")[0]).tag(path.rpartition("/")[2])
     with suppress(OSError):
@@ -175,8 +175,8 @@ def evaluate_on_cluster(
 ) -> Evaluated:
     """Run methods on any number of logs, on a Ray cluster.
 
-    A log that cannot be read or judged is entered as such, and the others go on. Logs that the manifest has are not
-    run again, unless they failed or their file is another one.
+    A log that cannot be read or evaluated is entered as such, and the others continue. Logs that the manifest has are
+    not run again, unless they failed or their file is another one.
 
     Args:
         logs: paths or URLs that all nodes see, by name.
@@ -245,7 +245,7 @@ def _gathered(lines: Mapping[str, Mapping[str, Any]], resumed: int, nodes: Count
 
 
 def log_notes(result: Evaluated, options: ReadOptions) -> list[str]:
-    """What the checks say of the first logs that they object to, and what was guessed about these."""
+    """Findings of the checks in the first logs that have any, and the notes of reading these."""
     several, notes = len(result.found) > 1, list[str]()
     telling = [name for name in result.found if result.findings[name] or result.notes[name]]
     for name in telling[:MOST_SAID]:

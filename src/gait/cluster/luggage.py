@@ -29,7 +29,7 @@ class Parcel:
 
     def add(self, section: str, paths: Sequence[Path]) -> str:
         """Add files that keep their places relative to each other; the name of the first."""
-        # Links are not followed: recordings tell the name of the policy that was given.
+        # Links are not followed: recordings hold the name of the policy that was given.
         whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - Path.resolve follows links
         root = Path(os.path.commonpath([path.parent for path in whole]))
         for path in whole:

@@ -1,4 +1,4 @@
-"""The option --ray of verbs that a cluster can share, and what their results say about its nodes."""
+"""The option --ray of verbs that a cluster can share, and the rows of their results about its nodes."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class StopEarly:
     after: int
     """Iterations before the first comparison."""
     keep: float
-    """Share that goes on at each: 0.5 stops half of the trials."""
+    """Share that continues at each: 0.5 stops half of the trials."""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class OwnWords:
         self._stream, self._owner = sys.stdout, threading.get_ident()
 
     def write(self, text: str) -> int:
-        """Write what this thread says; leave out the rest."""
+        """Write what this thread prints; leave out the rest."""
         return self._stream.write(text) if threading.get_ident() == self._owner else len(text)
 
     def __getattr__(self, name: str) -> Any:
@@ -170,7 +170,7 @@ def _start(ray: Any, settings: dict[str, Any]) -> None:
 
 
 def _attempt(ray: Any, settings: dict[str, Any]) -> str:
-    """Start a cluster, or end what was started of it and tell why."""
+    """Start a cluster, or end what was started of it and raise the reason."""
     import psutil  # comes with Ray
 
     before = set(psutil.Process().children(recursive=True))

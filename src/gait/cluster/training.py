@@ -50,7 +50,7 @@ class TrainJob:
 
 
 class Board:
-    """An actor that remembers what workers tell, for the command to look at."""
+    """An actor that keeps the reports of workers for the command."""
 
     def __init__(self) -> None:
         self.latest: dict[str, Any] | None = None
@@ -70,9 +70,9 @@ class Board:
 
 
 def train_worker(words: dict[str, Any]) -> None:
-    """What each worker does; where the input is at fault the command hears of it at once.
+    """What each worker does; bad input is reported to the command at once.
 
-    Ray Train would start the workers again and again before it tells.
+    Ray Train would restart the workers several times before it reports it.
     """
     import ray
 

@@ -193,7 +193,7 @@ def _sizes(engine: Engine) -> dict[str, str | int]:
 
 
 def _details(engine: Engine) -> Iterator[str]:
-    """Declarations of what lies behind the state."""
+    """Declarations of the details behind the state."""
     shape = engine.shape
     if shape.tested:
         yield f"leg_test_ratio[{shape.tested}]; /* innovation of each leg over its gate"

@@ -24,7 +24,7 @@ METHODS: tuple[Method, ...] = ("none", "first", "yaw", "se3")
 CLOCK_TOLERANCE = 1e-6
 """Stamps closer than this (s) are the same instant: files round them, and a robot moves a micrometre in that time."""
 MIN_SPREAD = 0.1
-"""RMS distance (m) from its centre, in the plane, below which a path is too small to tell a heading from."""
+"""RMS distance (m) from its centre, in the plane, below which a path is too small to determine a heading."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ def nees(errors: Array, covariances: Array, *, independent: int | None = None, c
         errors: (..., d). For Monte-Carlo runs put the runs first: (runs, time, d).
         covariances: (..., d, d).
         independent: how many independent samples the average holds, for the band; the length of the first axis
-            unless told. Samples along one run are correlated: give the number of runs, not of samples.
+            unless given. Samples along one run are correlated: give the number of runs, not of samples.
         confidence: probability of the band, two-sided.
 
     Raises:
@@ -129,7 +129,7 @@ def chi_square_quantile(probability: float, dof: float) -> float:
     """
     if not (0.0 < probability < 1.0 and dof > 0.0):
         raise GaitError(f"no chi-square quantile at probability {probability:g} with {dof:g} degrees of freedom")
-    # No probability below 1 that a float can hold lies further out.
+    # Covers every probability below 1 that a float can hold.
     low, high = 0.0, dof + 20.0 * math.sqrt(dof) + 100.0
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (middle, high) if _gamma_p(0.5 * dof, 0.5 * middle) < probability else (low, middle)

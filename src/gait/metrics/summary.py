@@ -57,7 +57,7 @@ def summary(
     Args:
         estimate: the trajectory to evaluate.
         truth: a log with ground truth, or another trajectory.
-        contact: what the contact estimator says on the log's clock (N, legs), for the errors while slipping.
+        contact: of the contact estimator on the log's clock (N, legs), for the errors while slipping.
         alignment: of the absolute error.
         seconds: window of the relative error; none leaves it out, as for runs shorter than a window.
         max_gap: longest distance between two samples of the ground truth to interpolate across, s.

@@ -274,7 +274,7 @@ def slip_mask(log: Log, contact: AnyArray, threshold: float = SLIP_SPEED) -> Boo
 
     Args:
         log: with the true `foot_vel_w`.
-        contact: what the contact estimator says (N, legs), in the log's order of legs.
+        contact: of the contact estimator (N, legs), in the log's order of legs.
         threshold: speed above which a standing foot slips, m/s.
     """
     if log.foot_vel_w is None:

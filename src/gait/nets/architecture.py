@@ -25,7 +25,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Token:
-    """One thing the attention can look at."""
+    """One token of the attention."""
 
     name: str
     embedding: str
@@ -100,7 +100,7 @@ class AttentionArchitecture(Architecture):
     width: int = 32
     """D: numbers in a token."""
     history: int = 7
-    """Nt: steps the attention looks at, the present one among them."""
+    """Nt: steps in the window of the attention, the present one among them."""
     latents: int = 2
     """M: learnable queries."""
     heads: int = 2
@@ -151,7 +151,7 @@ class NmnArchitecture(Architecture):
     kind: str = "nmn"
     hidden: int = 256
     mlp: int = 224
-    """With it a step costs 3.3 times one of `gait`, which is all that the paper tells of the size."""
+    """With it a step costs 3.3 times one of `gait`, the only figure of the size in the paper."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +167,11 @@ class LegsArchitecture(Architecture):
     mlp: int = 64
     """Width of the layer behind the attention."""
     frames: int = 7
-    """Samples of the past that a leg is judged by, the present one among them."""
+    """Frames of the past that are read of a leg, the present one among them."""
     stride: int = 2
     """Samples from one frame to the next."""
     heads: int = 2
-    """Attention heads, with which a leg looks at the others."""
+    """Attention heads between legs."""
     head_width: int = 16
     """Numbers in a query, key or value of one head; 0 leaves every leg alone."""
     correction: bool = False
@@ -201,7 +201,7 @@ class LegsArchitecture(Architecture):
 
     @property
     def lags(self) -> tuple[int, ...]:
-        """How many samples back each frame lies, newest first."""
+        """Age of each frame in samples, newest first."""
         return tuple(range(0, self.frames * self.stride, self.stride))
 
     @property

@@ -30,7 +30,7 @@ class RecurrentState(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """What a network says about each step."""
+    """Output of a network for each step."""
 
     velocity: Tensor
     """Body velocity (B, T, 3), m/s."""

@@ -29,7 +29,7 @@ SHARED = 6
 """Numbers of a sample that all legs share: angular rate and specific force in base axes."""
 POSITION, VELOCITY, FORCE, FOOT_ACCEL = 0, 3, 6, 9
 """Where foot position, measured velocity and ground force begin among those of a leg; then the acceleration of the foot
-by the joints, m/s^2, which no network reads: what is read late is off by as much."""
+by the joints, m/s^2, which no network reads: times the latency it is the error of the velocity."""
 PER_LEG = 12
 REACH = 0.1
 """How far one unit of the network's output shifts a velocity, m/s: it begins with small corrections."""
@@ -76,7 +76,7 @@ def leg_features(log: Log, robot: Robot, delay: float | None = None) -> Array:
         delay: latency of the joints, s; the usual one by default.
 
     Raises:
-        GaitError: if the log has neither torques nor targets, which tell the ground force.
+        GaitError: if the log has neither torques nor targets, which the ground force comes from.
     """
     described = core_robot(robot)
     late = Options().joint_delay if delay is None else delay
@@ -103,7 +103,7 @@ def joint_torques(log: Log, robot: Robot) -> Array:
 
 
 def flipped(vectors: int) -> list[bool]:
-    """Which numbers change their sign in a mirror: rates about x and z, and whatever lies along y.
+    """Which numbers change their sign in a mirror: rates about x and z, and components along y.
 
     Args:
         vectors: how many of legs stand behind angular rate and specific force.

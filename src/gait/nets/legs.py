@@ -21,7 +21,7 @@ ALL = slice(None)
 
 
 class LegOutputs(NamedTuple):
-    """What the network says about each leg in each step."""
+    """Output of the network for each leg in each step."""
 
     velocity: Tensor
     """Body velocity by each leg (B, T, L, 3), m/s."""
@@ -30,7 +30,7 @@ class LegOutputs(NamedTuple):
     foot_accel: Tensor
     """How fast the joints change a foot's velocity (B, T, L, 3), m/s^2, as read."""
     attention: Tensor | None
-    """How much each leg looks at each other (B, T, heads, L, L); None without attention."""
+    """Attention of each leg to each other (B, T, heads, L, L); None without attention."""
 
 
 class LegsNet(VelocityNet):

@@ -1,4 +1,4 @@
-"""The model file: a network and everything one must know to run it, without torch and without unpickling anything.
+"""The model file: a network and everything needed to run it, read without torch and without unpickling.
 
 A safetensors file. Its metadata hold `gait: model`, the version of the layout and one JSON object with the rest.
 """
@@ -63,7 +63,7 @@ class Model:
     data: tuple[Mapping[str, Any], ...] = ()
     """The settings of the collections it was trained on."""
     results: Mapping[str, float] = field(default_factory=dict)
-    """What validation said at the end."""
+    """Results of the last validation."""
     commit: str = "unknown"
     """Commit of the code that trained it."""
 

@@ -43,7 +43,7 @@ def _fields(sizes: str, ints: str, floats: str) -> list[tuple[str, Any]]:
 
 
 class Network(PackedStruct):
-    """`gait`, `gait-flat` and `nmn`, field by field; `core/network.h` says what each one is."""
+    """`gait`, `gait-flat` and `nmn`, field by field; `core/network.h` documents each."""
 
     _fields_: ClassVar = _fields(
         "features tokens history queries lanes latents heads width raw inputs grus hidden mlp",

@@ -28,7 +28,7 @@ class Substep(NamedTuple):
     dt: float
     """Seconds by which the filter is propagated before."""
     part: float
-    """Where its sample lies between the last one (0) and this one (1)."""
+    """Its instant between the last sample (0) and this one (1)."""
     network_dt: float
     """Seconds since the network's last step."""
 

@@ -85,7 +85,7 @@ class TorchBatch(nn.Module):
         Args:
             robot: name of a robot, the path of its YAML file, or a `Robot`.
             n: how many.
-            device: where everything lies and happens.
+            device: of the tensors.
             method: `gait-legs`, `gait`, `gait-flat`, `nmn`, or a model or the path of its file.
             step_dt: seconds between two calls of `update`; the network's period (2 ms) by default. The network is
                 stepped at its own instants on interpolated samples, as the core does.
@@ -272,7 +272,7 @@ class TorchBatch(nn.Module):
         return torch.where(waits, WAIT, self.row)
 
     def _follow(self, row: Tensor, imu: tuple[Tensor, Tensor], x: Tensor) -> None:
-        """Steps of the network that lie between the last sample and this one, and the filter between them."""
+        """Propagate to this sample, with a step of the network and a correction at each of its instants on the way."""
         begins = row == FIRST
         for k in range(self._substeps):
             active = self.table_steps[:, k][row]

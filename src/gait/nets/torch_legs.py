@@ -1,7 +1,7 @@
 """`gait-legs` around its network in torch, for n robots at once: `gait.reference.leg_velocity`, function by function.
 
 Read that file for what the features and the fusion are. Robots stand last, see `torch_lie`. Every leg is in use: the
-encoders of a simulator do not fail. Nor are torques judged: a robot that is lifted is not told from one that walks.
+encoders of a simulator do not fail. Torques are not checked either: a robot that is lifted is not detected.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class TorchLegFeatures(nn.Module):
     """What a unit of compliance adds to the velocity of each leg (3, L, n), on robots with soles."""
 
     def __init__(self, robot: Robot, n: int, options: Options, dtype: torch.dtype, period: float) -> None:
-        """Set up for n robots, `period` seconds a sample; the options tell by how much joints are late."""
+        """Set up for n robots, `period` seconds a sample; the options hold the latency of joints."""
         super().__init__()
         self.latency, self.chains = options.joint_delay, TorchChains(robot, dtype)
         self.length, self.weight = robot.leg_length, robot.mass * -options.gravity

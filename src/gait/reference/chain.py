@@ -1,7 +1,7 @@
 """A leg as a serial chain: where its foot is, how it moves, and the joint torques that a motion takes.
 
 Link frames are parallel to base_link where all joints are at zero, so a chain is its axes and offsets alone. All
-results are in base_link. Nothing here knows how many joints a leg has.
+results are in base_link. Legs may have any number of joints.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def foot_jacobian(chain: Chain, q: Array) -> Array:
 
 
 def foot_velocity(chain: Chain, q: Array, dq: Array, w_b: Array) -> Array:
-    """J dq + w x p: velocity of the foot less that of base_link. A foot at rest measures the base by its negative."""
+    """J dq + w x p: velocity of the foot less that of base_link, whose negative a foot at rest measures."""
     return foot_jacobian(chain, q) @ dq + np.cross(w_b, foot_position(chain, q))
 
 

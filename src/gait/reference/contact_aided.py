@@ -35,7 +35,7 @@ class ReferenceContactAided:
     """Feet on the ground are points in the state, and forward kinematics measures where they are."""
 
     def __init__(self, robot: Robot, params: ContactAided, contact_from: str = "tau") -> None:
-        """Set up; `contact_from` is the field of a sample that tells contacts: tau, foot_force or contact."""
+        """Set up; `contact_from` is the field of a sample that contacts come from: tau, foot_force or contact."""
         self.robot, self.params, self.contact_from = robot, params, contact_from
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
         self.ekf = ReferenceFilter(params.imu, params.options)
@@ -149,7 +149,7 @@ class ReferenceContactAided:
         return found
 
     def _judge_feet(self, slips_b: dict[int, Array], feet_i: dict[int, Array], dt: float) -> None:
-        """One foot that moves over the ground is an outlier; together they are a reason to doubt the prediction."""
+        """A single foot that moves over the ground is an outlier; if all do, the prediction is disputed."""
         R_wb = self.ekf.R @ self.R_bi.T
         predicted = np.diag(R_wb.T @ self.ekf.P[VEL, VEL] @ R_wb)
         self.ratios = np.zeros(len(self.legs))

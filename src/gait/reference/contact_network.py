@@ -69,8 +69,7 @@ class ContactNetwork:
         return np.asarray(x @ w["dense1.weight"].T + w["dense1.bias"])
 
     def contacts(self, log: Log, robot: Robot) -> BoolArray:
-        """Which feet are on the ground (N, L), by the samples up to each; before there are enough of them, the first
-        one stands for those that are missing."""
+        """Which feet are on the ground (N, L), by the samples up to each; the first one fills an incomplete window."""
         even = log if abs(log.rate - RATE) < 1.0 else log.resample(RATE)
         features = contact_features(even, robot)
         padded = np.concatenate([np.repeat(features[:1], WINDOW - 1, axis=0), features])

@@ -1,6 +1,6 @@
 """Which feet are on the ground, and which of them slip, from joint torques alone.
 
-A leg obeys tau = tau_free - J' f: what its own motion and weight take, less what the ground force f on the foot gives.
+Joint torques of a leg are tau = tau_free - J' f: those of its own motion and weight, less those of the ground force f.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from gait.reference.disagreement import Consensus
 from gait.robot import Chain, Robot
 
 SINGULAR = 1e-5
-"""Manipulability |det J|, m^3, of a leg stretched out so straight that torques tell no force."""
+"""Manipulability |det J|, m^3, below which a leg is so straight that torques do not determine the force."""
 LEVER, DAMPING = 0.1, 0.01
-"""In leg lengths: arm of the moment that a sole transmits, and damping of forces that joints hardly tell."""
+"""In leg lengths: lever arm of the moment that a sole transmits, and damping of poorly determined components."""
 TORQUE_MARGIN = 3.0
 """Torques beyond so many times the limit were not measured."""
 LEAST_APART = 0.05
-"""Feet that are closer together than this, m, tell no angular rate."""
+"""Least distance between feet that measure an angular rate, m."""
 FOOT_STD, FOOT_GATE, FOOT_SPEED = 0.1, 5.0, 1.0
 """Standard deviation of a foot's velocity by its joints, m/s; an outlier exceeds both gates: in standard deviations of
 the predicted velocity, and in m/s."""
@@ -40,8 +40,8 @@ def ground_wrench(chain: Chain, q: Array, tau: Array, tau_free: Array, leg_lengt
 
     The force is the f of J' f = tau_free - tau, or zero where the leg is singular.
 
-    Three joints tell it exactly. With others it is the damped least squares, so that what joints do not tell is zero;
-    a sole transmits a moment as well, counted as a force at `LEVER`.
+    With three joints it is exact. With others it is damped least squares, so that components that joints do not
+    determine are zero; a sole transmits a moment as well, as a force at `LEVER`.
     """
     jacobian, angular = chain.jacobians(q)
     if not np.isfinite(tau_free - tau).all():
@@ -54,17 +54,17 @@ def ground_wrench(chain: Chain, q: Array, tau: Array, tau_free: Array, leg_lengt
     A = np.vstack([jacobian, arm * angular]) if chain.foot.is_flat else jacobian
     A = A * (np.arange(chain.num_joints) >= chain.shared)
     normal = A @ A.T + (DAMPING * leg_length) ** 2 * np.eye(len(A))
-    told = np.linalg.solve(normal, A @ (tau_free - tau))
-    return np.append(told[:3], arm * told[3:] if chain.foot.is_flat else np.zeros(3))
+    forces = np.linalg.solve(normal, A @ (tau_free - tau))
+    return np.append(forces[:3], arm * forces[3:] if chain.foot.is_flat else np.zeros(3))
 
 
 def pd_torques(robot: Robot, tracking_error: Array, dq: Array) -> Array:
-    """What the PD loops of the joints make of the tracking error q_des - q (J,), where no torque is measured."""
+    """Torques of the joints' PD loops for the tracking error q_des - q (J,), where no torque is measured."""
     return np.clip(robot.kp * tracking_error - robot.kd * dq, -robot.torque_limit, robot.torque_limit)
 
 
 def torques_of(robot: Robot, sample: Sample, missing: float) -> Array:
-    """Joint torques (J,) as measured, of a leg without them those of the PD loops, else what stands for none."""
+    """Joint torques (J,): as measured, else those of the PD loops, else `missing`."""
     none = np.full(robot.num_joints, missing)
     tau = none if sample.q_des is None else pd_torques(robot, sample.q_des - sample.q, sample.dq)
     if sample.tau is None:
@@ -86,7 +86,7 @@ def hysteresis(contact: bool, waiting: float, load: float, d: ContactDetection, 
     crossed = load < d.lift_off if contact else load > d.touch_down
     waiting = waiting + dt if crossed else 0.0
     dwell = d.lift_off_dwell if contact else d.touch_down_dwell
-    # Half a step of tolerance: stamps jitter, and a dwell of five samples must not become six.
+    # Half a step of tolerance: with jitter, a dwell of five samples must not become six.
     if crossed and waiting > dwell - 0.5 * dt:
         return not contact, 0.0
     return contact, waiting
@@ -103,9 +103,9 @@ def slip_velocity(chain: Chain, q: Array, dq: Array, w_b: Array, vel_b: Array, r
 
 
 def slip_limit(limit: float, speeds: Array, least: float, dt: float) -> float:
-    """Speed of a foot in contact above which it slips, m/s: a multiple of how fast the one that moves least usually is.
+    """Speed of a foot in contact above which it slips, m/s: a multiple of the median of the slowest foot's.
 
-    Legs that vibrate, feet that give way and late encoders look like slow slips, on each robot others.
+    Vibration of legs, compliant feet and encoder latency look like slow slips, on each robot of another speed.
 
     Args:
         limit: of the last sample.
@@ -123,18 +123,18 @@ def foot_ratio(slip_b: Array, predicted: Array) -> float:
 
 
 def feet_consensus(slips_b: Array, factor: Array) -> Consensus:
-    """Feet in contact (K, 3) that move over the ground together are a reason to doubt the predicted velocity.
+    """Feet in contact (K, 3) that move over the ground together: a dispute of the predicted velocity.
 
-    `factor` (3,) is what their variances were found to be larger by.
+    `factor` (3,) is the adapted factor on their variances.
     """
     delta, instant = -slips_b.mean(axis=0), factor * FOOT_STD**2
     return Consensus(delta, instant, np.mean((slips_b + delta) ** 2, axis=0), instant)
 
 
 def feet_rate(slips_b: Array, feet_b: Array) -> tuple[float, float]:
-    """Rate about z by which the gyro exceeds that of the feet in contact (K, 3), and its variance; infinite: not told.
+    """Rate about z by which the gyro exceeds that of the feet in contact (K, 3); its variance, infinite if unknown.
 
-    A rate that is off by e moves the foot at p over the ground by e (-p_y, p_x).
+    With an error e of the rate, the foot at p seems to move over the ground by e (-p_y, p_x).
     """
     slips, at = slips_b - slips_b.mean(axis=0), feet_b - feet_b.mean(axis=0)
     known = float(np.sum(at[:, :2] ** 2))
@@ -152,7 +152,7 @@ class LegContact:
         self.reset()
 
     def reset(self) -> None:
-        """As after a gap: no contact and no past."""
+        """As after a gap: no contact and no earlier sample."""
         self.waiting = 0.0
         self.lose()
 

@@ -1,10 +1,10 @@
-"""Consistency of measurements with the predicted state: what lasts of their disagreement, and what follows from it.
+"""Consistency of measurements with the predicted state: the part of their disagreement that lasts, and what it changes.
 
-One innovation cannot tell a foot that slips from an IMU that is wrong. A slip begins and ends with a jump; an error of
-the IMU grows from step to step and lasts, whichever feet stand. So each axis of the disagreement is followed by a value
-that rises slowly and falls at once. Its excess over the variances inflates those of the velocity and of its possible
-causes: accelerometer bias, tilt and gyro bias. A dispute that lasts for half a second resets the velocity to the
-measurement.
+A single innovation does not distinguish a slip from an error of the IMU. A slip begins and ends with a jump; an error
+of the IMU grows from step to step and lasts, whichever feet stand. So each axis of the disagreement is followed by a
+value that rises slowly and falls at once. Its excess over the variances inflates those of the velocity and of its
+possible causes: accelerometer bias, tilt and gyro bias. A dispute that lasts for half a second resets the velocity to
+the measurement.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ RISE, RISE_RATE = np.array([0.3, 0.3, 2.0]), 0.5
 INFLATION_TIME, CAUSE_TIME = 0.4, 0.6
 """Seconds until a variance has grown by the square of what lasts, and from which on the causes are inflated too."""
 DISPUTE, DISPUTE_TIME, RESET_TIME = 4.0, 0.1, 0.5
-"""Test ratio above which the IMU is disputed; seconds until that is shown, and until the velocity is reset."""
+"""Test ratio above which the IMU is disputed; seconds until that is reported, and until the velocity is reset."""
 DISTRUST_TIME, DISTRUST = 2.0, 10.0
-"""Seconds after a reset in which the above is so many times as fast."""
+"""Seconds after a reset during which these times are shorter, and by which factor."""
 OPEN_TIME, OPEN_STD = 0.1, 0.2
 """Seconds over which the reported disagreement is averaged, and m/s beyond which a measurement has less weight."""
 TURN_TIME, TURN_STD, MOST_HEADING = 0.3, 0.1, 3.2
 """The same of the rate about z, s and rad/s; and the largest difference of headings, rad."""
 MEMORY = 60.0
-"""Seconds after which differences of heading and position are forgotten: over minutes legs drift as well."""
+"""Time constant of the differences of heading and position, s: over minutes legs drift as well."""
 MOUNTING_STD = 0.008
-"""How well the mounting rotation of the IMU is known, rad: no motion tells it from a tilt of the body."""
+"""Standard deviation of the mounting rotation of the IMU, rad: no motion distinguishes it from a tilt of the body."""
 
 
 class Consensus(NamedTuple):
@@ -74,7 +74,7 @@ class ConsistencyMonitor:
         self.ekf.adapted.measure(self.ekf.v + R_wb @ c.delta, R_wb**2 @ claimed, R_wb**2 @ c.spread)
         informs = OPEN_STD**2 / (OPEN_STD**2 + c.instant + c.spread)
         self.open += dt / (OPEN_TIME + dt) * (informs**2 * c.delta - self.open)
-        # A tilt that is wrong shows along the ground, and with it the body seems to climb.
+        # An error of the tilt shows along the ground, and as a climb.
         climb = np.linalg.norm(self.ekf.v[:2]) * np.linalg.norm(self.open[:2]) / (-self.ekf.options.gravity * OPEN_TIME)
         self.aside[2] = (1.0 - dt / MEMORY) * self.aside[2] + climb * dt
         variance = predicted + c.instant + c.spread
@@ -92,7 +92,7 @@ class ConsistencyMonitor:
         return self.disputed >= DISPUTE_TIME or self.distrust > 0.0
 
     def inflate_causes(self, excess: Array, dt: float, share: float) -> None:
-        """What has lasted may come from the velocity, from the accelerometer bias b T or from a tilt g T."""
+        """The lasting part may come from the velocity, from the accelerometer bias b T or from a tilt g T."""
         ekf, T = self.ekf, self.duration
         once = dt * share / INFLATION_TIME
         later = once / T**2 if T > CAUSE_TIME else 0.0
@@ -105,7 +105,7 @@ class ConsistencyMonitor:
         ekf.P[GYRO_BIAS, GYRO_BIAS] += R_ib @ np.diag(tilt / T**2) @ R_ib.T
 
     def reset_velocity(self, delta_b: Array, variance_b: Array) -> None:
-        """Let the velocity be what is measured, with the variances of that."""
+        """Reset the velocity to the measurement, with its variances."""
         ekf = self.ekf
         R_wb = ekf.R @ self.R_bi.T
         ekf.v = ekf.v + R_wb @ delta_b
@@ -131,7 +131,7 @@ class ConsistencyMonitor:
         P[ROT, ROT] += np.diag([0.0, 0.0, 2.0 * excess * INFLATION_TIME * dt])
 
     def reported(self, state: BaseState) -> BaseState:
-        """With the open disagreement in its covariance: whichever is right, the other is as far off."""
+        """With the open disagreement in its covariance: either of the two may be wrong by as much."""
         vel_cov, pose_cov = state.vel_cov.copy(), state.pose_cov.copy()
         if self.duration > 0.0:
             np.fill_diagonal(vel_cov, np.maximum(np.diag(vel_cov), self.lasting**2))

@@ -2,7 +2,7 @@
 
 The state X is an extended pose in SE_{2+L}(3) of the IMU in the world: orientation R, velocity v, position p and one
 contact point d for each foot on the ground. The error is right-invariant, X_hat = exp(xi) X; the biases of the IMU
-stand beside it with the error b_hat - b.
+have the error b_hat - b.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from gait.parameters import MOST_LASTING, Options, Prior, ProcessNoise
 from gait.reference.adapted_noise import AdaptedNoise
 
 ROT, VEL, POS, GYRO_BIAS, ACCEL_BIAS = (slice(i, i + 3) for i in range(0, 15, 3))
-"""Where each part of the error stands; contact points follow in the order of `ReferenceFilter.feet`."""
+"""Rows of each part of the error; contact points follow in the order of `ReferenceFilter.feet`."""
 LONGEST_GAP = 30.0
 """Seconds; the covariance grows no further in a longer gap."""
 LARGEST_BIAS = np.array([[0.2], [1.5]])
-"""Of gyro, rad/s, and accelerometer, m/s^2; a larger one is not a sensor's."""
+"""Largest plausible bias of gyro, rad/s, and accelerometer, m/s^2."""
 
 
 class ReferenceFilter:
-    """Right-invariant EKF that takes velocities in IMU axes, contact points and whatever has an H."""
+    """Right-invariant EKF that takes velocities in IMU axes, contact points and any measurement with an H."""
 
     def __init__(self, noise: ProcessNoise, options: Options | None = None) -> None:
         self.noise, self.adapted = noise, AdaptedNoise()

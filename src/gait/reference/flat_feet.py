@@ -1,6 +1,6 @@
 """Soles: where a flat foot touches the ground, and what it measures while all of it does.
 
-Joint torques tell force and moment of the ground on the foot, and these tell the centre of pressure. A foot that is
+Joint torques determine force and moment of the ground on the foot, and these the centre of pressure. A foot that is
 hardly loaded turns about its lowest corners instead. A sole that rests does not turn, so that its joints measure the
 angular rate of the body, and with it the bias of the gyro.
 """

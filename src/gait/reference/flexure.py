@@ -1,9 +1,9 @@
-"""Gears and links that give way under load, on robots with soles.
+"""Compliance of gears and links under load, on robots with soles.
 
-An encoder on the motor's side of a gear reads more than the joint has turned, in proportion to the torque: q + c tau.
-While a foot is loaded or unloaded, its leg then measures a velocity that is not there: c times what J d(tau)/dt would
-give. One compliance c stands for all joints. It is fitted to the difference between the velocities of loaded legs and
-the predicted one, which the IMU holds for the short time of a change of load.
+An encoder on the motor's side of a gear reads q + c tau for a joint angle q. While a foot is loaded or unloaded, the
+velocity that its leg measures has an error of c J d(tau)/dt. All joints share one compliance c. It is fitted to the
+difference between the velocities of loaded legs and the predicted one, which is accurate for the short time of a change
+of load.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from gait.arrays import Array, BoolArray
 from gait.robot import Chain, Robot
 
 LOW_PASS = 0.03
-"""Of what is fitted, s: torques and joint velocities are not filtered alike."""
+"""Of the fitted signals, s: drives filter torques and joint velocities differently."""
 STANDS_ON = 0.2
-"""Share of the weight on a leg that is taken to stand."""
+"""Share of the weight on a leg from which it counts as loaded."""
 LEAST_STD = 0.05
-"""Of a difference, m/s; larger ones count by their inverse squares."""
+"""Of a difference, m/s; larger ones are weighted by their inverse squares."""
 LASTS = 0.1
-"""Seconds that an error of a leg lasts."""
+"""Correlation time of the errors of a leg, s."""
 MEMORY = 30.0
-"""Seconds."""
+"""Time constant of the fit, s."""
 MOST = 0.1
-"""Radians by which a joint gives way under a quarter of weight times leg length, at most."""
+"""Largest deflection of a joint under a torque of a quarter of weight times leg length, rad."""
 
 
 def flexure_velocity(chain: Chain, q: Array, tau_rate: Array, lever_b: Array) -> Array:
@@ -60,10 +60,10 @@ class Flexure:
         weight = dt / LASTS / (LEAST_STD**2 + np.sum(self._off**2, axis=1)) * (seen & (load > STANDS_ON))
         across = np.sum(self._bent**2, axis=1)
         keep = 1.0 - dt / MEMORY
-        # With c taken off already, what is left is as much as is missing of it.
+        # The velocities are corrected by c already: the residual measures its error.
         along = np.sum(self._off * self._bent, axis=1) + self.compliance * across
         self._told = keep * self._told + float(weight @ along)
         self._known = keep * self._known + float(weight @ across)
-        # A standard deviation less than was found: as large as it surely is, and none where there is none.
+        # One standard deviation below the estimate, and at least 0.
         sure = (self._told - np.sqrt(self._known)) / self._known if self._known > 0.0 else 0.0
         self.compliance = float(np.clip(sure, 0.0, self.most))

@@ -1,13 +1,13 @@
-"""`gait-legs` around its network: what it reads of each leg, and one velocity from those of all legs.
+"""`gait-legs` around its network: the features of each leg, and the fusion of the legs' velocities to one.
 
 A leg whose foot stands still measures the velocity of base_link by itself, v = -(J dq + w x p), plus what a round foot
-rolls. Numbers are made to mean the same on every robot: positions in lengths of the leg, forces in weights of the
-robot. Joints are read later than the IMU, so the w that belongs to them is that of the latency before.
+rolls. Features are normalised across robots: positions by the leg length, forces by the weight. Joints are read later
+than the IMU, so w is interpolated at their latency.
 
-The variance of a leg grows with its NIS against the predicted state, so that one wrong leg cannot drag the state along.
-It also grows with the foot acceleration, because the latency of the joints is never quite known; the known part of it
-is made up for by the predicted acceleration. A leg whose foot is at p measures a gyro bias b as -b x p: the estimate of
-b is added back, and the rest of it about z, where gravity tells nothing, shows in the differences between legs.
+The variance of a leg grows with its NIS against the predicted state, so that an outlier has little weight. It also
+grows with the foot acceleration, because the latency of the joints is uncertain; its known part is compensated with the
+predicted acceleration. A leg whose foot is at p measures a gyro bias b as -b x p: the estimate of b is added back,
+and its error about z, which gravity does not observe, shows in the differences between legs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gait.reference.flexure import flexure_velocity
 from gait.robot import Robot
 
 POSITION, VELOCITY, FORCE, FOOT_ACCELERATION = (slice(i, i + 3) for i in range(0, 12, 3))
-"""Among those of a leg. No network reads the foot acceleration J ddq: it tells how much an unknown latency matters."""
+"""Among those of a leg. No network reads the foot acceleration J ddq: the variance of an uncertain latency needs it."""
 SMOOTHING = 0.004
 """Time constant of joint accelerations and torques, s."""
 HISTORY = 8
@@ -37,15 +37,15 @@ HISTORY = 8
 GRAVITY = 9.81
 UP_B = np.array([0.0, 0.0, 1.0])
 UNINFORMATIVE = 3.0
-"""Standard deviation, m/s, above which on all axes a leg is not fused: many measurements of nothing are no velocity."""
+"""Standard deviation, m/s, above which on all axes a leg is not fused: it holds no information."""
 YAW_BIAS_STD, YAW_BIAS_PER_RATE, YAW_BIAS_PER_ACCEL = 1.5, 3.0, 0.3
 """Factors on the standard deviation of the bias about z: always, for each rad/s and for each m/s^2; squares add up."""
 LARGEST_VARIANCE = 1e6
-"""Of the bias, (rad/s)^2; beyond it the legs tell nothing."""
+"""Of the bias, (rad/s)^2; a larger one holds no information."""
 
 
 class LegGeometry:
-    """Where the IMU is, where legs begin, and how long they are, which is what positions are scaled by."""
+    """Pose of the IMU, hips, and leg length, by which positions are scaled."""
 
     def __init__(self, robot: Robot) -> None:
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
@@ -70,7 +70,7 @@ class LegFeatures:
         self._rates: Array | None = None
         self._dq, self._ddq, self._tau, self._tau_rate = np.zeros((4, self.robot.num_joints))
         self.compliance = 0.0
-        """Of the joints of legs with soles, rad/(N m): what they give way is taken off."""
+        """Of the joints of legs with soles, rad/(N m): their deflection is subtracted."""
         self.flexed = np.zeros((len(self.chains), 3))
         """What a unit of it adds to the velocity that each leg measures."""
 
@@ -86,13 +86,13 @@ class LegFeatures:
             dq: joint velocities (J,).
             tau: joint torques (J,).
             dt: seconds since the sample before.
-            known: legs whose sample before is true (L,); the others begin here. All by default.
+            known: legs whose sample before is valid (L,); the others begin here. All by default.
         """
         gyro_b, accel_b = self.geometry.R_bi @ gyro, self.geometry.R_bi @ accel
         begins = np.full(len(self.chains), self._rates is None) if known is None else ~known
         self._smooth(dq, tau, dt, begins)
         w_b = self._delayed(gyro_b, dt)
-        # Encoders on the motors' side read what joints give way under load as well.
+        # Encoders on the motors' side also read the deflection under load.
         bends = np.repeat([chain.foot.is_flat for chain in self.chains], [chain.num_joints for chain in self.chains])
         q, dq = q - bends * self.compliance * self._tau, dq - bends * self.compliance * self._tau_rate
         joints = zip(*(per_leg(self.chains, x) for x in (q, dq, self._ddq, self._tau)), strict=True)
@@ -141,7 +141,7 @@ class VelocityMeasurement(NamedTuple):
     gyro_bias_z_var: float = 0.0
     """Its variance; 0 if there is no such measurement."""
     mean_b: Array | None = None
-    """Weighted mean of the legs' velocities (3,), before the latency is made up for."""
+    """Weighted mean of the legs' velocities (3,), before the latency is compensated."""
 
 
 class Motion(NamedTuple):
@@ -156,7 +156,7 @@ class Motion(NamedTuple):
     acceleration: Array
     """Derivative of the velocity (3,), m/s^2."""
     upright: bool
-    """On its back a robot does not stand on its feet."""
+    """Upside down, a robot does not stand on its feet."""
 
 
 def predicted_motion(ekf: ReferenceFilter, gyro: Array, accel: Array, R_bi: Array, p_bi: Array) -> Motion:
@@ -211,7 +211,7 @@ def legs_off(ekf: ReferenceFilter, features: Array, motion: Motion, geometry: Le
 
 
 def consensus_of(legs: LegMeasurements, motion: Motion, o: Options) -> Consensus:
-    """All legs together against the predicted state; those around it cannot say which of the two is wrong."""
+    """The consensus of all legs against the predicted state: legs around the prediction dispute neither of the two."""
     information = np.sum(1.0 / legs.variance, axis=0)
     mean = np.sum(legs.velocity / legs.variance, axis=0) / information
     spread = np.sum((legs.velocity - mean) ** 2 / legs.variance, axis=0) / information
@@ -242,7 +242,7 @@ def leg_variances(log_std: Array, foot_accel: Array, options: Options) -> Array:
 
 
 def yaw_bias(feet_b: Array, residual: Array, weight: Array) -> tuple[float, float]:
-    """Gyro bias about z and its variance by weighted least squares on what legs differ by; zeros if that is nothing.
+    """Gyro bias about z and its variance by weighted least squares on the differences between legs; zeros without them.
 
     A bias e moves the measurement of a leg at p by -e z x p = e (p_y, -p_x, 0).
 

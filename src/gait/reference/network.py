@@ -54,7 +54,7 @@ class NumpyNetwork:
         return velocity, bounded(raw, *self._log_std)
 
     def attention(self) -> Array:
-        """Where the last step looked (Nt, C), oldest first, averaged over latents and heads."""
+        """Attention of the last step (Nt, C), oldest first, averaged over latents and heads."""
         return self._encoder.attention if self._encoder else np.zeros((0, 0))
 
 
@@ -108,7 +108,7 @@ class NumpyLegs:
         Args:
             features: of `LegFeatures` (6 + 12 L,).
             leg_ok: legs in use (L,); the others look at nothing and are looked at by none.
-            known: legs whose past samples are true (L,); the past of the others is taken to be like this sample.
+            known: legs whose past samples are valid (L,); the past of the others is taken to equal this sample.
         """
         p, own = self._parts, features[SHARED:].reshape(-1, PER_LEG)
         base, legs = self._window(features[:SHARED], own, known)  # (frames, 6), (L, frames, own)

@@ -35,7 +35,7 @@ from gait.reference.network import NumpyLegs, NumpyNetwork
 from gait.robot import Robot
 
 LARGEST_STD = 0.5
-"""Standard deviation, m/s, above which on all axes a network tells nothing."""
+"""Standard deviation, m/s, above which on all axes an output holds no information."""
 
 
 class NetworkVelocity:
@@ -64,7 +64,7 @@ class NetworkVelocity:
         self.std = np.exp(log_std)
 
     def measure(self, monitor: ConsistencyMonitor, sample: Sample) -> VelocityMeasurement | None:
-        """Its velocity, held against the predicted state; None if it is not informative."""
+        """Its velocity, compared with the predicted state; None if it is not informative."""
         if not (self.std < LARGEST_STD).any():
             return None
         motion = predicted_motion(monitor.ekf, sample.gyro, sample.accel, self.geometry.R_bi, self.geometry.p_bi)
@@ -104,7 +104,7 @@ class LegsVelocity:
         self._known = leg_ok.copy()
 
     def measure(self, monitor: ConsistencyMonitor, sample: Sample) -> VelocityMeasurement | None:
-        """The legs held together against the prediction, then gated one by one and fused; None if there are none."""
+        """The consensus of the legs compared with the prediction, then each leg gated and fused; None without legs."""
         ekf, geometry, o = monitor.ekf, self.features.geometry, self.options
         motion = predicted_motion(ekf, sample.gyro, sample.accel, geometry.R_bi, geometry.p_bi)
         seen = self._known & motion.upright
@@ -156,7 +156,7 @@ class ReferenceVelocityAided:
         elif dt > 0.0:
             ekf.propagate(sample.gyro, sample.accel, dt)
         if gap or dt == 0.0 or not leg_ok.any():
-            self.source.forget()  # a network knows only samples that follow each other
+            self.source.forget()  # the memory of a network holds consecutive samples
         if leg_ok.any():
             self.source.step(sample, dt, leg_ok)
             measurement = self.source.measure(self.monitor, sample) if dt > 0.0 else None

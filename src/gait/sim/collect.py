@@ -248,7 +248,7 @@ def record_episode(config: CollectConfig, number: int, path: Path) -> tuple[dict
         # Its description is in the Log.
         own = {"robot": episode.variant.name}
     elif episode.variant is not None:
-        # Before the Log, which nobody could use without its robot.
+        # Before the Log, which is of no use without its robot.
         tree = varied(description(config.robot), episode.variant)
         comment = f"The robot of {path.name}, drawn at random: {done.where}, from {Path(config.robot).name}."
         own = {"robot": episode.variant.name, **write_robot(path, description_text(tree, comment))}

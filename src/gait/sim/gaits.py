@@ -1,4 +1,4 @@
-"""Gaits as data: when each leg stands and when it swings."""
+"""Gaits as data: stance and swing of each leg."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class HandledLegs(LegMotion):
         if self._passed > self._end:
             self.choose()
         if lying and self.gait_id >= 0:
-            # Nobody walks on the side or on the back.
+            # No robot walks on its side or its back.
             self._take_up("limp" if self.rng.random() < 0.3 else "hold")
         target = self._motion.step(q, dq, quat, omega_b, vel_w)
         share = min((self._passed + self.period) / self._blend, 1.0)

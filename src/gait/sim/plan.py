@@ -33,7 +33,7 @@ class CollectConfig:
     10 to 15 % around those of a policy's robot."""
     varied: bool = False
     """Walk as other controllers and robots may: feet and ground that give way by up to 15 mm, postures and steps of
-    other heights and frequencies. With a policy: random robots, where gait knows its robot."""
+    other heights and frequencies. With a policy: random robots, if gait has its robot."""
     sensors: str = "training"
     """Which robot: `exact` sensors, `training` (noise on the IMU only), or a benchmark robot in body and sensors:
     `twin`, version 1, or `twin2`, another robot in every episode."""

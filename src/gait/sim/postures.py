@@ -131,7 +131,7 @@ class Rising(RandomTargets):
             walked = self._walker.step(q, dq, quat, omega_b, vel_w)
             target = target + share * (walked - target)
             if quat[1] ** 2 + quat[2] ** 2 > 0.25:
-                # Nobody walks on the side or on the back.
+                # No robot walks on its side or its back.
                 self._choose()
         # No farther from the joints than the drives can pull.
         most = self.robot.torque_limit / self._kp

@@ -46,7 +46,7 @@ PATIENCE = 60.0
 INSTALL = {"egl": "`apt-get install libegl1 libgl1-mesa-dri`", "osmesa": "`apt-get install libosmesa6`"}
 """The backends, and what to run for each."""
 TRUE, ESTIMATED = (86, 180, 233), (230, 159, 0)
-"""Colours of the arrows. Okabe and Ito: told apart by colour-blind eyes."""
+"""Colours of the arrows. Okabe and Ito: distinct for colour-blind eyes."""
 HEIGHTS = (0.11, 0.17)
 """Where the arrows start above the base, m: one over the other, since a good estimate would hide the ground truth."""
 LENGTH, WIDTH = 0.8, 0.014
@@ -189,7 +189,7 @@ class Canvas:
         # One that is lifted or dropped must not leave the picture either.
         self._height = min(max(self._height, centre[2] - 0.15), centre[2] + 0.15)
         self._camera.lookat[:] = centre[0], centre[1], self._height - 0.08 * self._size
-        # Arrows at the feet tell standing from swinging, which shapes alone hardly do.
+        # Arrows at the feet distinguish stance from swing.
         self._option.flags[mujoco.mjtVisFlag.mjVIS_CONTACTFORCE] = velocities is None
         every = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self._model, data, self._option, None, self._camera, every, self._scene)

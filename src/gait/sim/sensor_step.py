@@ -64,7 +64,7 @@ class JointConfig:
     delay: int = 0
     """Age of angle, velocity and torque readings, in samples of 2 ms."""
     flexure: float = 0.0
-    """How far gear and links give way, rad per N m of joint torque: the encoder sits on the motor's side."""
+    """Compliance of gear and links, rad per N m of joint torque: the encoder is on the motor's side."""
     backlash: float = 0.0
     """Play between motor and link, rad from end to end; the torque decides at which end the motor is."""
     velocity_noise: float = 0.0
@@ -93,7 +93,7 @@ class SensorConfig:
 
 
 class Sensors(NamedTuple):
-    """What the compiled step knows and, from `R` on, remembers: those arrays are changed in place. Joints are (J,)."""
+    """Parameters of the compiled step and, from `R` on, its state, which is changed in place. Joints are (J,)."""
 
     lever: Array
     """Position of the IMU in the base (3,)."""

@@ -14,7 +14,7 @@ POS, QUAT, VEL, OMEGA = slice(0, 3), slice(3, 7), slice(7, 10), slice(10, 13)
 
 
 class Columns:
-    """Where the joints, the feet and the command stand in a row of the record."""
+    """Columns of the joints, the feet and the command in a row of the record."""
 
     def __init__(self, joints: int = 12, feet: int = 4) -> None:
         q = 13

@@ -29,7 +29,7 @@ from gait.robot import Robot, robot_names
 SETTINGS, INDEX = "collection.json", "index.jsonl"
 FORMAT = 1
 ROBOT_DIGEST = "robot_sha256"
-"""Setting that tells two robots of one name apart; collections made before there was one lack it."""
+"""Setting that distinguishes two robots of one name; collections made before there was one lack it."""
 DIGESTS = (("file", "sha256"), ("robot_file", ROBOT_DIGEST))
 """The files of an episode, and the digests of their contents, as the index names them."""
 
@@ -89,7 +89,7 @@ class Store:
 
 def index_text(rows: Mapping[int, Mapping[str, Any]]) -> str:
     """The index of episodes by number."""
-    # In order of the episodes, so that it does not tell how the work was shared.
+    # In order of the episodes, however the work was shared.
     return "".join(json.dumps(rows[number]) + "\n" for number in sorted(rows))
 
 
@@ -129,7 +129,7 @@ def write_robot(episode: Path, text: str) -> dict[str, str]:
 
 
 def robot_of_episode(path: str | Path, log: Log | None = None) -> Robot:
-    """The robot whose recording a file is; whoever has read its Log may give it.
+    """The robot whose recording a file is; its Log may be given if it has been read.
 
     An episode with a robot of its own has its description beside it, `episode_00012.yaml` beside `episode_00012.npz`:
     move or copy both. The robot of any other episode is the one that its Log names, or else that of its collection.

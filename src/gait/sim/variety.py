@@ -137,7 +137,7 @@ def _scaled(value: Any, factor: Any = 1.0) -> Any:
 
 
 def description(name_or_path: str) -> dict[str, Any]:
-    """What a robot's YAML file says."""
+    """Contents of a robot's YAML file."""
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml"):
         path = Path(robots.__file__).with_name(f"{name_or_path}.yaml")
@@ -153,6 +153,6 @@ def description_text(tree: Mapping[str, Any], comment: str) -> str:
 
 @lru_cache(maxsize=8)
 def variant_of(name_or_path: str, variant: Variant) -> Robot:
-    """The variant of a robot. Shared, so nobody may change its arrays."""
+    """The variant of a robot. Shared: its arrays must not be changed."""
     with located(f"cannot vary the robot {name_or_path}"):
         return Robot.of(varied(description(name_or_path), variant), variant.name)

@@ -28,7 +28,7 @@ _STRAIGHT = replace(_FREE, vx=(0.3, 1.0), vy=(0.0, 0.0), yaw_rate=(0.0, 0.0), fr
 
 @dataclass(frozen=True)
 class WalkFigures:
-    """What one episode tells about the walking."""
+    """Quality of the walk in one episode."""
 
     fell: bool
     pair_agreement: float
@@ -142,7 +142,7 @@ def _rows(name: str, results: Sequence[WalkFigures]) -> list[Row]:
 
 
 def _slip_event_share(episode: RawEpisode) -> float:
-    """With exact sensors and contacts from joint torque, as the baseline `iekf` tells them."""
+    """With exact sensors and contacts from joint torque, as those of the baseline `iekf`."""
     from gait.estimator import Estimator
 
     robot = described_robot(episode.config)

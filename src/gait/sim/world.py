@@ -32,7 +32,7 @@ TIMESTEP = 0.001
 CONTACT_TIME = 0.0048
 """Time constant of the ground contact in seconds at stiffness 1."""
 CIRCLE_RADIUS = 1.0
-"""Radius in metres of the circle that is walked on `circular`; its centre lies at y = +radius from the start."""
+"""Radius in metres of the circle that is walked on `circular`; its centre is at y = +radius from the start."""
 PLATE_FRICTION = 0.08
 """Sliding friction of the slippery half of `circular`, unless an episode says otherwise."""
 SLOPE_ANGLE = 0.17
@@ -50,7 +50,7 @@ class Terrain:
     build: Callable[[Any, EpisodeConfig, np.random.Generator], None]
     """Adds the ground to an MjSpec, for an episode whose friction is given."""
     loose: bool = False
-    """Whether things lie about that can move."""
+    """Whether the terrain has loose objects."""
 
 
 _PLANE, _BOX, _ELLIPSOID = mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_ELLIPSOID
@@ -228,14 +228,14 @@ def ground_spec(
         # One robot is one island: looking for more costs a tenth of the step.
         spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
     friction = terrain.friction if config.friction is None else config.friction
-    # The robot comes first, so that its coordinates lead the state whatever lies around.
+    # The robot comes first, so that its coordinates lead the state on any terrain.
     add_robot(spec)
     terrain.build(spec, replace(config, friction=friction), rng or np.random.default_rng(0))
     return spec
 
 
 def let_things_sleep(spec: Any) -> None:
-    """What lies still sleeps until something touches it."""
+    """Loose objects sleep until something touches them."""
     spec.option.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
     spec.option.sleep_tolerance = 0.005
 

@@ -35,11 +35,11 @@ class TrainConfig:
     hidden_legs: float = 0.0
     """gait-legs: in half of the sequences, the chance of each leg to be left out."""
     legs_apart: float = 0.0
-    """gait-legs: share of the sequences in which each leg is taken from a moment of its own: legs learn to be judged in
-    whatever order they step."""
+    """gait-legs: share of the sequences in which each leg is taken from a moment of its own, so that any order of
+    steps is learned."""
     stance_shift: float = 0.0
     """gait-legs: by how much the feet of a sequence are moved as a whole, in lengths of the leg, standard deviation:
-    robots and controllers differ in where their feet stand."""
+    robots and controllers differ in their footholds."""
     faults: bool = False
     """Draw the sensor faults of a real robot for every episode; see gait.train.faults."""
     init: str = ""

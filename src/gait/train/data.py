@@ -144,7 +144,7 @@ def read_episodes(
     """
     episodes, subjects = list[Episode](), list[Subject]()
     for path, rng in zip(paths, faults, strict=True):
-        # The robot of an episode lies beside it.
+        # The robot of an episode is a file beside it.
         with local_copy(path, (f"{Path(path).stem}.yaml", SETTINGS)) as here:
             log = open_log(here)
             subjects.append(subject := Subject.of(log))
@@ -164,7 +164,7 @@ def read_episodes(
 
 
 def common_subject(subjects: Sequence[Subject], architecture: Architecture, robots: Sequence[str]) -> Subject:
-    """What a model file says about whose recordings it was trained on: the first robot with all legs.
+    """Robot of the recordings, for the model file: the first robot with all legs.
 
     Args:
         subjects: of the episodes.
@@ -207,7 +207,7 @@ def normaliser(episodes: Sequence[Episode], architecture: Architecture) -> tuple
     centre = mean.copy()
     centre[:6] = (0.0, 0.0, 0.0, 0.0, 0.0, GRAVITY)
     variance = second - 2.0 * centre * mean + centre**2
-    # A feature that never changes tells nothing; it must not be blown up either.
+    # A constant feature holds no information and must not be scaled up.
     return centre, np.sqrt(np.maximum(variance, 1e-6))
 
 
@@ -236,7 +236,7 @@ class SequenceSource:
         return batch._replace(features=noisy(self.config, batch.features, rng))
 
     def close(self) -> None:
-        """Let go of processes."""
+        """End the processes."""
 
     def _clean(self, iteration: int) -> Episode:
         """The sequences of an iteration without noise."""

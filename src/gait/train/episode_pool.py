@@ -78,7 +78,7 @@ class EpisodePool(SequenceSource):
         self.training = [episode for folder in self._pool(0) for episode in folder]
 
     def close(self) -> None:
-        """Let go of the thread that reads."""
+        """End the thread that reads."""
         self._reader.shutdown(wait=True, cancel_futures=True)
 
     def shards(self, pool: int) -> list[list[Shard]]:

@@ -98,7 +98,7 @@ MILD = FaultRanges(
 )  # fmt: skip
 """A well-kept robot in ordinary order."""
 MILD_SHARE = 0.5
-"""Of the episodes of a training: a network must tell a good robot from a bad one by what it reads."""
+"""Of the episodes of a training: a network must distinguish good robots from bad ones by its inputs."""
 
 
 class Faulty(NamedTuple):
@@ -154,7 +154,7 @@ def _hum(shape: tuple[int, ...], rng: np.random.Generator, dt: float) -> Array:
 
 
 def _readings(q: Array, dq: Array, rng: np.random.Generator, r: FaultRanges, dt: float) -> tuple[Array, Array, float]:
-    """Angles and velocities as drives report them (N, J), and how late the velocities are, s."""
+    """Angles and velocities as drives report them (N, J), and the latency of the velocities, s."""
     step = float(np.exp(rng.uniform(*np.log(r.angle_step))))
     coarse = step * np.round(q / step)
     lag = float(np.exp(rng.uniform(*np.log(r.velocity_lag))))

@@ -96,7 +96,7 @@ def carry(
         rate: angular rate of the base (B, T, 3).
         used: legs that the filter gets (B, L).
         dt: seconds between two steps of the network.
-        every: how many of them lie between two steps of the filter.
+        every: how many of them are one step of the filter.
         rng: draws the start and the errors of the IMU.
     """
     batch, steps = velocity.shape[:2]

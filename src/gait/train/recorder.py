@@ -1,4 +1,4 @@
-"""What a training leaves to look at: event files for TensorBoard and a picture of the curves."""
+"""Records of a training: event files for TensorBoard and a picture of the curves."""
 
 from __future__ import annotations
 

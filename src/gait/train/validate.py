@@ -28,7 +28,7 @@ class NetworkScore:
     rmse: Array
     """Root mean square along x, y and z (3,), m/s."""
     within: tuple[float, float]
-    """Share of the components within one and within two predicted standard deviations; 0.683 and 0.954 are honest."""
+    """Share of the components within one and within two predicted standard deviations; 0.683 and 0.954 are ideal."""
     nll: float
     """Mean negative log-likelihood of a sample, without the constant."""
     std: Array
@@ -53,7 +53,7 @@ class NetworkScore:
 def predict(net: VelocityNet, inputs: Sequence[AnyArray]) -> list[tuple[Array, Array]]:
     """Velocity (N, 3) and log-std (N, 3) for the features (N, F) of each episode, hidden states carried throughout.
 
-    Episodes run side by side; one that ends early goes on with its last sample, which is thrown away.
+    Episodes run side by side; one that ends early continues with its last sample, whose outputs are dropped.
     """
     longest = max(len(x) for x in inputs)
     batch = np.stack([np.concatenate([x, np.repeat(x[-1:], longest - len(x), 0)]) for x in inputs]).astype(np.float32)

@@ -5,7 +5,7 @@ but slowly. So ground truth less the integrated IMU is smoothed over `FUSED` sec
 
     p = p_imu + smooth(p_truth - p_imu)
 
-Attitude alike. What is said about the IMU itself is judged by ground truth alone, smoothed over `ALONE` seconds.
+Attitude alike. Errors of the IMU itself are measured against ground truth alone, smoothed over `ALONE` seconds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class BodyMotion:
     outlier: BoolArray
     """Rows at which ground truth jumps (N,)."""
     bridged: bool
-    """Whether the accelerometer tells how the body moves across outliers."""
+    """Whether the accelerometer bridges outliers of the ground truth."""
 
     @cached_property
     def vel_w(self) -> Array:

@@ -73,7 +73,7 @@ def spectrum(values: Array, rate: float, seconds: float = 1.28) -> tuple[Array, 
 
 
 def band_rms(values: Array, rate: float, low: float, high: float) -> Array:
-    """Root mean square (C,) of what lies between two frequencies, Hz; nan where the rate does not reach it."""
+    """Root mean square (C,) of the band between two frequencies, Hz; nan beyond the rate."""
     if rate < 2.0 * high:
         return np.full(values.shape[1], np.nan)
     frequencies, power = spectrum(values, rate)
@@ -82,7 +82,7 @@ def band_rms(values: Array, rate: float, low: float, high: float) -> Array:
 
 
 def straight_runs(values: Array) -> list[tuple[int, int]]:
-    """Runs of rows that lie on a straight line with their neighbours in every column: held or interpolated samples."""
+    """Runs of rows on a straight line with their neighbours in every column: held or interpolated samples."""
     bend = np.abs(np.diff(values, 2, axis=0))
     step = np.quantile(np.abs(np.diff(values, axis=0)), 0.9, axis=0)
     return [(a + 1, b + 1) for a, b in runs(np.all(bend <= 1e-3 * step, axis=1))]

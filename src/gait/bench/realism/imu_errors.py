@@ -67,7 +67,7 @@ def imu_figures(gyro_b: Array, accel_b: Array, motion: BodyMotion, accelerometer
     rate, valid = motion.rate, motion.valid
     independent = float(valid.sum()) / (SLOW * rate)
     lag = latency(motion.omega_b, smoothed(gyro_b, rate, ALONE), valid, rate)
-    # What is late looks turned and scaled.
+    # A latency looks like a rotation and a scale error.
     true, mine = smoothed(delayed(motion.omega_b, lag, rate), rate, SLOW), _twice_smoothed(gyro_b, rate)
     gyro = linear_fit(true[valid], mine[valid], independent)
     turn, turn_std = _turn(gyro)

@@ -94,5 +94,5 @@ def quantisation(values: Array) -> float:
     # The mean of the gaps that are one step is finer than the least.
     step = float(gaps[gaps < 1.5 * gaps.min()].mean())
     off = np.abs(gaps / step - np.rint(gaps / step))
-    # Numbers in single precision lie on a grid as well.
+    # Numbers in single precision are on a grid as well.
     return step if step > 1e-6 * most and float(np.quantile(off, 0.95)) < 0.05 else float("nan")

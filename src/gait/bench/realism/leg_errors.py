@@ -23,7 +23,7 @@ LAGS = 0.1
 LOADS = (0.0, 0.15, 0.3, 0.45, 0.6, 0.9)
 """Bounds of the classes of load, in weights of the robot."""
 FEW = 8
-"""With fewer stances nothing is said."""
+"""Least number of stances for a result."""
 NO_STANCES = "fewer than 8 whole stances found"
 
 
@@ -119,7 +119,7 @@ def shared_by_legs(stances: Stances) -> Array:
 
 
 def _joint_latency(stances: Stances, motion: BodyMotion) -> float:
-    """Latency of the joints against the body, ms: what is late by T is off by -T times the acceleration."""
+    """Latency of the joints against the body, ms: a latency of T adds an error of -T times the acceleration."""
     rows, legs = np.nonzero(stances.middle)
     acceleration, residual = motion.accel_b[rows], stances.residual[rows, legs]
     acceleration, residual = acceleration - acceleration.mean(axis=0), residual - residual.mean(axis=0)

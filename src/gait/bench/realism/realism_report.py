@@ -34,11 +34,11 @@ def measured_files(
 
     Args:
         paths: of the files.
-        options: how to read them; the robot is what each log says, or has beside it, by default.
-        progress: told how far it is.
+        options: how to read them; the robot is that of each log by default.
+        progress: called with the progress in words.
 
     Returns:
-        The measurements by name, and what was guessed in reading the logs or is wrong with them.
+        The measurements by name, and the notes of reading and checking the logs.
     """
     stems = [path.stem for path in paths]
     twice = [stem for stem in stems if stems.count(stem) > 1]
@@ -72,7 +72,7 @@ def realism_study(
         terrain: what it walks on.
         episodes: of training data; half as many of the twin.
         seed: of the simulation.
-        progress: told how far it is.
+        progress: called with the progress in words.
     """
     walks = reference_walks(gait, terrain, episodes, seed, progress)
     clash = [name for name in logs if name in walks]

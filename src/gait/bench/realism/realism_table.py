@@ -68,7 +68,8 @@ class RealismStudy:
         return [*self.table().rows(), *reasons]
 
     def notes(self, most: int = MOST) -> list[str]:
-        """What of each log lies outside of the training data, the most first, and what is not there, and why."""
+        """Quantities of each log outside of the training data, the farthest first, and those that are missing, and
+        why."""
         missing: dict[tuple[str, str], list[str]] = {}
         for column in self.columns:
             for quantity in QUANTITIES:
@@ -82,7 +83,7 @@ class RealismStudy:
         return notes + [f"{column}, n/a: {', '.join(names)}: {why}." for (column, why), names in missing.items()]
 
     def outside(self, column: str) -> list[str]:
-        """What of a column lies beyond everything in the training data, the farthest first."""
+        """Quantities of a column beyond all of the training data, the farthest first."""
         found = []
         for quantity in (one for one in QUANTITIES if one.name not in NOT_COMPARED):
             mine, drawn = self.values(quantity, column), self.values(quantity, TRAINING)

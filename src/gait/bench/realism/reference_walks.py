@@ -30,7 +30,7 @@ def reference_walks(
         terrain: on what.
         episodes: of training data, which differ more than those of the twin: of it half as many.
         seed: every random number comes from here.
-        progress: told how far it is.
+        progress: called with the progress in words.
     """
     robot, count = Robot.load("go1"), episodes + max(episodes // 2, 1)
     twin = CollectConfig(gait=gait, terrain=terrain, seconds=SECONDS, seed=seed, sensors="twin")

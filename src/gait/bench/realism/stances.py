@@ -25,7 +25,7 @@ LOW, FAST = 0.02, 0.6
 GROUND_SHARE, GROUND_SECONDS = 0.15, 1.6
 """The ground under a foot is as high as the foot is, or less, for this share of so many seconds."""
 PAUSE, SHORTEST = 0.03, 0.08
-"""Gaps that are closed, and stances that are too short to tell anything, s."""
+"""Gaps that are closed, and stances that are too short to use, s."""
 MIDDLE = (0.2, 0.8)
 """Phase of the stance that counts as its middle."""
 

@@ -34,10 +34,9 @@ def rigid_body(robot: Robot, q: Array) -> Link:
 class Controller:
     """Walks a robot: gait clock, force planner, footholds and joint targets.
 
-    It knows joint positions and velocities, angular rate, orientation and velocity, and keeps its own odometry from
-    them; height above the ground comes from the standing legs. It never sees true positions or contacts. `gait_id` is
-    the gait that is walked or changed to, as episodes record it.
-    """
+    Its inputs are joint positions and velocities, angular rate, orientation and velocity; it keeps its own odometry
+    from them; height above the ground comes from the standing legs. It never sees true positions or contacts. `gait_id`
+    is the gait that is walked or changed to, as episodes record it."""
 
     def __init__(self, robot: Robot, gait_name: str, kp: float, kd: float, period: float) -> None:
         size, legs, body = Proportions.of(robot), robot.num_legs, rigid_body(robot, robot.q_stand)

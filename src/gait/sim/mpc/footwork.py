@@ -20,7 +20,7 @@ _EPS = 0.004
 
 @compiled
 def observe(legs: Legs, reading: WalkReading, tuning: Tuning, pattern: Pattern, wanted: Array, s: WalkState) -> float:
-    """Bring everything the controller knows about body, feet and ground up to date.
+    """Update the state of body, feet and ground.
 
     Args:
         legs: of the robot as it is described.
@@ -54,7 +54,7 @@ def find_feet(legs: Legs, q: Array, quat: Array, s: WalkState) -> None:
 
 @compiled
 def slip_speed(reading: WalkReading, s: WalkState) -> float:
-    """Highest horizontal speed in m/s of the feet that should stand still, as the robot itself can tell.
+    """Highest horizontal speed in m/s of the feet that should stand still, by the robot's own sensors.
 
     Feet that have just landed or are about to leave do not count.
     """

@@ -45,15 +45,15 @@ class Tuning(NamedTuple):
     height: float = 0.275
     """Height of the base above the centres of standing feet, in metres."""
     friction: float = 0.5
-    """Friction the force planner counts on while no foot slips; it does not know the true one."""
+    """Friction the force planner counts on while no foot slips; the true one is unknown."""
     least_friction: float = 0.14
     """Friction it still counts on when feet slip."""
     slip_speed: float = 0.2
     """Speed of a standing foot, in m/s, from which on it counts as slipping."""
     caution_time: float = 0.1
-    """Seconds of slipping in which trust in the ground falls to a third."""
+    """Seconds of slipping in which the assumed friction falls to a third."""
     trust_rate: float = 0.6
-    """How fast trust returns when feet hold, friction per second."""
+    """Rate at which the assumed friction recovers while feet hold, 1/s."""
     max_force: float = 180.0
     """Largest vertical force of a foot in newtons."""
     plan_rate: float = 60.0
@@ -96,7 +96,7 @@ class Swing(NamedTuple):
 
 
 class WalkState(NamedTuple):
-    """What the controller knows about body, feet and ground; every array is updated in place."""
+    """State of body, feet and ground in the controller; every array is updated in place."""
 
     pos: Array
     """Position of the base (3,)."""

@@ -54,7 +54,7 @@ class Scene:
         return parsed_spec(self.path, mujoco)
 
     def digest(self) -> str:
-        """Tells two scenes apart by the contents of their files."""
+        """Identifies a scene by the contents of its files."""
         contents, todo, seen = hashlib.sha256(), [self.path], set[Path]()
         while todo:
             path = todo.pop(0).resolve()
@@ -75,7 +75,7 @@ def joint_names(model: Any) -> tuple[str, ...]:
 
 
 class Drive:
-    """What a scene says about the actuator of a joint; kp is 0 where it has no position actuator."""
+    """Actuator of a joint in a scene; kp is 0 where it has no position actuator."""
 
     def __init__(self, model: Any, joint: str) -> None:
         j = model.joint(joint).id

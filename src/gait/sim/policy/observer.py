@@ -19,7 +19,7 @@ DOWN = np.array([0.0, 0.0, -1.0])
 
 
 class Seen(NamedTuple):
-    """What a control step knows; joints in the order of the policy."""
+    """Inputs of a control step; joints in the order of the policy."""
 
     q: Array
     dq: Array

@@ -61,7 +61,7 @@ class OnnxPolicy:
             self._recurrent[tensor.name] = out, shape
 
     def start(self) -> Memory:
-        """What a recurrent policy knows at the start."""
+        """Initial state of a recurrent policy."""
         return {name: np.zeros(shape, dtype=np.float32) for name, (_, shape) in self._recurrent.items()}
 
     def __call__(self, observation: Float32, memory: Memory) -> Array:

@@ -26,7 +26,7 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Rig:
-    """All that a walk of a policy needs to know. Joints are in the order of the Log, unless said otherwise."""
+    """A policy, its scene and its robot. Joints are in the order of the Log unless stated."""
 
     files: PolicyFiles
     policy: OnnxPolicy

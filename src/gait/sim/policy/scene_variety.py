@@ -23,7 +23,7 @@ from gait.sim.settings import EpisodeConfig, PolicyFiles
 from gait.sim.variety import Variant
 
 LENGTHS, MASSES, SOLES = 0.1, 0.15, 0.15
-"""How far factors may lie from 1."""
+"""Largest difference of factors from 1."""
 
 
 def draw_relative(rng: np.random.Generator, name: str) -> Variant:
@@ -51,7 +51,7 @@ def episode_rig(config: EpisodeConfig) -> Rig:
 
 @lru_cache(maxsize=4)
 def _relative(files: PolicyFiles, variant: Variant) -> Rig:
-    """The rig of a policy with another robot under it. Shared, so nobody may change its arrays."""
+    """The rig of a policy with another robot under it. Shared: its arrays must not be changed."""
     rig = rig_of(files)
     known = known_robot(rig)
     scene = RelativeScene(rig.scene, known, variant)
