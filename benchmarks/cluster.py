@@ -28,8 +28,9 @@ from sections import DOCS, markdown, paragraph, write_section
 from gait.cluster.collection import Ledger, record_remotely
 from gait.cluster.luggage import pack
 from gait.cluster.tasks import LOCAL, NodeResult, connected, spread
-from gait.sim.collect import collect, collection_settings, draw_episode, record_episode, warm_up
+from gait.sim.collect import collect, collection_settings, record_episode, warm_up
 from gait.sim.episode import Simulation
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.plan import CollectConfig
 from gait.sim.store import Store
 from gait.sim.workers import worker_pool

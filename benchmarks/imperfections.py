@@ -19,8 +19,9 @@ from sections import markdown, write_section
 
 from gait import Estimator, Robot
 from gait.arrays import Array
-from gait.sim.collect import CollectConfig, draw_episode
+from gait.sim.collect import CollectConfig
 from gait.sim.episode import RawEpisode, run_episode
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.mismatch import TWINS, body_of, sensors_of
 from gait.sim.sensors import sense
 

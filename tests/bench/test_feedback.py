@@ -14,8 +14,9 @@ from policies import write_go1, write_policy
 from gait.bench.feedback import Delayed, LoopWalk, Source, loop_study, loop_table, loop_walk, true_feedback, truth_of
 from gait.cli import main
 from gait.report.table import markdown
-from gait.sim.collect import draw_episode, episode_feedback
+from gait.sim.collect import episode_feedback
 from gait.sim.episode import run_episode
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.plan import CollectConfig
 from gait.sim.policy.rig import rig_of
 

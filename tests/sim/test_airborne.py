@@ -12,8 +12,9 @@ import yaml
 
 from gait import GaitError, Log, Robot, lie
 from gait.sim.airborne import MAX_FORCE, MAX_TORQUE, Grasp, HandTarget, pull
-from gait.sim.collect import CollectConfig, collect, draw_episode
+from gait.sim.collect import CollectConfig, collect
 from gait.sim.episode import RawEpisode, Simulation, run_episode
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.gaits import gait_id
 from gait.sim.handled import HandledLegs
 from gait.sim.mismatch import PROFILES, sensors_of

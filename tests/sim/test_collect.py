@@ -21,7 +21,8 @@ from gait import GaitError, Log, quaternions
 from gait import robot as robots
 from gait.cli import main
 from gait.sim import collect as module
-from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, CollectionProgress, collect, draw_episode
+from gait.sim.collect import MAX_ATTEMPTS, CollectConfig, CollectionProgress, collect
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.render import save
 from gait.sim.settings import Push
 from gait.sim.store import Store, read_index

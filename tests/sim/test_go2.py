@@ -6,8 +6,9 @@ import pytest
 from gait import Log, Robot
 from gait.cli import main
 from gait.robot import robot_names
-from gait.sim.collect import CollectConfig, draw_episode
+from gait.sim.collect import CollectConfig
 from gait.sim.episode import run_episode
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.walkbench import WALKING_GAITS, figures
 
 

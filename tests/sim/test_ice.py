@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gait.bench.courses import TERRAINS
-from gait.sim.collect import CollectConfig, draw_episode
+from gait.sim.collect import CollectConfig
 from gait.sim.episode import run_episode
+from gait.sim.episode_sampling import draw_episode
 
 ICE = CollectConfig(terrain="ice", sensors="exact", seconds=3.0, seed=2)
 

@@ -15,8 +15,9 @@ from policies import OBSERVATION, SIZE, write_observation, write_policy, write_r
 from gait import Estimator, GaitError, Log, Robot
 from gait.cli import main
 from gait.lie import so3_exp
-from gait.sim.collect import collect, draw_episode, simulate_episode
+from gait.sim.collect import collect, simulate_episode
 from gait.sim.episode import RawEpisode, Simulation, run_episode
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.plan import CollectConfig
 from gait.sim.policy.observation import PolicyConfig, Term, per_joint, policy_config_of_metadata, read_policy_config
 from gait.sim.policy.observer import Observer, Seen, check_size

@@ -16,7 +16,8 @@ import mujoco
 from gait import Estimator, Robot
 from gait.lie import rotation_from_quat
 from gait.nets.architecture import architecture_of
-from gait.sim.collect import draw_episode, record_episode, simulate_episode
+from gait.sim.collect import record_episode, simulate_episode
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.plan import CollectConfig
 from gait.sim.policy.mjcf import Scene
 from gait.sim.policy.scene_variety import LENGTHS, RelativeScene, draw_relative

@@ -16,8 +16,9 @@ from gait.cli import main
 
 pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 
-from gait.sim.collect import CollectConfig, collect, draw_episode
+from gait.sim.collect import CollectConfig, collect
 from gait.sim.episode import episode_robot, run_episode
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.proportions import Proportions
 from gait.sim.store import read_index, robot_of_episode
 from gait.sim.variety import Variant, description, draw_variant, varied

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gait import Log, Robot
-from gait.sim.collect import CollectConfig, collect, draw_episode
+from gait.sim.collect import CollectConfig, collect
 from gait.sim.episode import RawEpisode, Simulation
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.gaits import gait_id
 from gait.sim.mismatch import PROFILES
 from gait.sim.postures import Rising

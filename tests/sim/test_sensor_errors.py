@@ -9,8 +9,8 @@ import pytest
 
 from gait import GaitError, Log, Robot, lie
 from gait.log.imu_noise import SLOW, ImuNoise
-from gait.sim.collect import draw_episode
 from gait.sim.episode import Simulation, episode_body, episode_robot
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.mismatch import TWINS, body_of, sensors_for, sensors_of
 from gait.sim.plan import CollectConfig
 from gait.sim.sensor_step import CREEP, GRAVITY, SAMPLE_DT, TAKE_UP, JointConfig, SensorConfig

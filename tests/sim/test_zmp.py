@@ -15,8 +15,9 @@ from gait import Estimator, GaitError, Robot
 from gait.nets.architecture import architecture_of
 from gait.robot import Foot
 from gait.robot.chain_yaml import robot_text
-from gait.sim.collect import draw_episode, record_episode, simulate_episode
+from gait.sim.collect import record_episode, simulate_episode
 from gait.sim.episode import UNSTABLE, RawEpisode, Simulation
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.plan import CollectConfig
 from gait.sim.zmp.biped_variety import biped_of, check_biped, draw_biped
 from gait.sim.zmp.leg_inverse import leg_angles

@@ -18,8 +18,9 @@ from gait.arrays import Array
 from gait.quaternions import rotate_inverse
 from gait.report.table import Cell, Table, TableLine
 from gait.rows import Row
-from gait.sim.collect import draw_episode, episode_feedback
+from gait.sim.collect import episode_feedback
 from gait.sim.episode import TRUTH, Fed, Feedback, RawEpisode, run_episode
+from gait.sim.episode_sampling import draw_episode
 from gait.sim.plan import CollectConfig
 from gait.sim.stepping import OMEGA, QUAT, VEL
 from gait.sim.workers import hold_ctrl_c, worker_pool

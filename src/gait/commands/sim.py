@@ -126,8 +126,9 @@ def _speeds(now: CollectionProgress) -> dict[str, float]:
 
 
 def _draw(config: CollectConfig, options: SimOptions, path: Path) -> list[Row]:
-    from gait.sim.collect import draw_episode, episode_feedback
+    from gait.sim.collect import episode_feedback
     from gait.sim.episode import Simulation
+    from gait.sim.episode_sampling import draw_episode
     from gait.sim.render import RenderConfig, Velocities, check_path, frames, save
 
     check_path(path)
