@@ -1,11 +1,11 @@
 """`gait demo` and `gait eval --methods`: the numbers of the metrics, a table, a report, and clear refusals."""
 
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_samples import fails, rows
 
 from gait import Estimator, Log, Trajectory
 from gait.cli import main
@@ -13,34 +13,6 @@ from gait.commands import demo
 from gait.errors import GaitError
 from gait.methods import BUILT_IN
 from gait.metrics import summary
-
-SECONDS = 6.0
-
-
-@pytest.fixture(scope="module")
-def log() -> Log:
-    whole = Log.load(demo.SAMPLE)
-    return whole.slice(t1=float(whole.t[0]) + SECONDS)
-
-
-@pytest.fixture
-def path(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log in a folder of its own, which is also the working directory."""
-    monkeypatch.chdir(tmp_path)
-    log.save(tmp_path / "walk.npz")
-    return tmp_path / "walk.npz"
-
-
-def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
-    return {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
-
-
-def fails(capsys: pytest.CaptureFixture[str], *args: object) -> str:
-    assert main(list(map(str, args))) == 1
-    captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.count("\n") == 1
-    return captured.err
-
 
 # Demo
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import bags
 import numpy as np
 import pytest
+from cli_samples import rows
 
 import gait
 from gait import Log, lie
@@ -50,10 +50,6 @@ def bag(walk: Log, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("fuse") / "walk.mcap"
     bags.write_plain_mcap(path, messages(walk))
     return path
-
-
-def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
-    return {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
 
 
 def test_run_fuses_a_topic(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

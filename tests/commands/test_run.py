@@ -9,40 +9,14 @@ from pathlib import Path
 import needs
 import numpy as np
 import pytest
+from cli_samples import fails, rows
 
 from gait import Estimator, Log, Robot, Trajectory
 from gait.cli import main
 from gait.errors import install_hint
 from gait.metrics import summary
-from gait.samples import SAMPLE
 
-SECONDS = 6.0
 FILES = {"config.json", "report.html", "results.json", "trajectory.csv", "trajectory.mcap", "trajectory.tum"}
-
-
-@pytest.fixture(scope="module")
-def log() -> Log:
-    whole = Log.load(SAMPLE)
-    return whole.slice(t1=float(whole.t[0]) + SECONDS)
-
-
-@pytest.fixture
-def path(log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log in a folder of its own, which is also the working directory."""
-    monkeypatch.chdir(tmp_path)
-    log.save(tmp_path / "walk.npz")
-    return tmp_path / "walk.npz"
-
-
-def rows(capsys: pytest.CaptureFixture[str]) -> dict[str, float]:
-    return {row["name"]: row["value"] for row in json.loads(capsys.readouterr().out)["rows"]}
-
-
-def fails(capsys: pytest.CaptureFixture[str], *args: object) -> str:
-    assert main(list(map(str, args))) == 1
-    captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.count("\n") == 1
-    return captured.err
 
 
 def test_with_truth_the_rows_are_those_of_the_metrics(path: Path, log: Log, capsys: pytest.CaptureFixture[str]) -> None:
