@@ -40,7 +40,7 @@ static inline int in_state(const gait_filter *f, int m)
     return m < 2 || f->active[m - 2];
 }
 
-/* R cov R': a covariance in axes of the IMU, or of base_link, in those of the world. */
+/* R cov R': a covariance from body to world axes. */
 static inline void world_covariance(const double R[9], const double cov[9], double out[9])
 {
     double half[9];

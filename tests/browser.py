@@ -1,6 +1,5 @@
 """A real browser without a screen: Chromium over its debugging pipe, with nothing but the standard library."""
 
-import base64
 import fcntl
 import json
 import os
@@ -139,8 +138,3 @@ class Browser:
             self.eval(f"scrollTo({{top: {part} * innerHeight, behavior: 'instant'}})")
             self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         self.eval("scrollTo({top: 0, behavior: 'instant'})")
-
-    def screenshot(self, path: Path) -> None:
-        """The whole page as PNG."""
-        answer = self.send("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(answer["data"]))

@@ -37,7 +37,6 @@ LEG = """<link name="{s}_thigh"><inertial><mass value="1"/></inertial></link><li
 <axis xyz="0 1 0"/></joint>
 <joint name="{s}_ankle" type="fixed"><parent link="{s}_shin"/><child link="{s}_{foot}"/><origin xyz="0 0 -0.4"/>
 </joint>"""
-ORPHAN = '<robot><link name="a"/><joint type="fixed"><parent link="b"/><child link="a"/></joint></robot>'
 
 
 def biped(foot: str = "foot", more: str = "") -> str:
