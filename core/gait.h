@@ -315,6 +315,10 @@ int gait_leg_force(const gait_robot *robot, int leg, const double *q, const doub
 void gait_leg_features(const gait_robot *robot, double delay, size_t n, const double *gyro, const double *accel,
                        const double *q, const double *dq, const double *tau, const double *dt, double *out);
 
+/* What contacts found live share with those of a recording (8): the knee of the force, in weights, the limits of a foot's
+ * height, m, log-odds of contact by force and speed alone (4), and from where on they show the ground. */
+void gait_foot_constants(double out[8]);
+
 #ifdef __cplusplus
 }
 #endif

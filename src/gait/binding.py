@@ -278,6 +278,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gait_smooth_run": (None, (_P, _P, _P, c_int, _P, _N, _P)),
     "gait_lagged": (c_int, (_P, _P, c_double, _P, _P)),
     "gait_leg_features": (None, (_P, c_double, _N, _P, _P, _P, _P, _P, _P, _P)),
+    "gait_foot_constants": (None, (_P,)),
     "filter_init": (None, (_P, c_int)),
     "filter_prior": (None, (_P, _P)),
     "filter_propagate": (c_int, (_P, _P, _P, _P, _P, _P, _P, c_double)),
