@@ -274,7 +274,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gait_recorder_init": (_P, (_P, _P, _N)),
     "gait_record": (None, (_P, _P)),
     "gait_carry_bytes": (_N, ()),
-    "gait_run_recorded": (None, (_P, _P, _P, _N, _P, _P)),
+    "gait_run_recorded": (None, (_P, _P, _P, _P, _N, _P, _P)),
     "gait_smooth_run": (None, (_P, _P, _P, c_int, _P, _N, _P)),
     "gait_lagged": (c_int, (_P, _P, c_double, _P, _P)),
     "gait_leg_features": (None, (_P, c_double, _N, _P, _P, _P, _P, _P, _P, _P)),
