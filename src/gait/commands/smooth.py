@@ -90,7 +90,12 @@ def run(options: SmoothOptions) -> Outcome:
                 done.smoothed.to_csv(folder.work / "trajectory.csv")
             if "mcap" in outputs:
                 write_mcap(folder.work / "trajectory.mcap", done.smoothed, estimator.robot, log.gyro)
-            settings = {"log": str(options.log), "method": options.method, "start": options.start, "ground": options.ground}
+            settings = {
+                "log": str(options.log),
+                "method": options.method,
+                "start": options.start,
+                "ground": options.ground,
+            }
             (folder.work / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
             (folder.work / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")
     by_name = {who: {row.name: row for row in some} for who, some in found.items()}
