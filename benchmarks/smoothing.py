@@ -2,8 +2,8 @@
 
     python benchmarks/smoothing.py [--write] [WALK...]
 
-By default the first walk of each course of both test sets (`gait bench rivals` keeps those of version 2); the first 20 s
-are taken.
+By default the first walk of each course of both test sets (`gait bench rivals` keeps those of version 2); the first
+20 s are taken.
 """
 
 from __future__ import annotations

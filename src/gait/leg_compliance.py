@@ -1,4 +1,4 @@
-"""How far legs give way under load, from a log: with it, and the rate of the force, each leg measures a better velocity.
+"""How far legs give way under load, from a log: with the rate of the force it corrects what each leg measures.
 
 Foot, ground, gears and links give way in proportion to the force of the ground. While the force changes, a foot that
 stands moves, and its leg measures a velocity that is off by the rate of the force times a compliance. A network that
