@@ -53,7 +53,7 @@ def foot_constants() -> FootConstants:
     """Those of the core."""
     values = np.empty(8)
     core().gait_foot_constants(pointer(values))
-    return FootConstants(*map(float, values[:3]), values[3:7], float(values[7]))
+    return FootConstants(float(values[0]), float(values[1]), float(values[2]), values[3:7], float(values[7]))
 
 
 def evidence(log: Log, robot: Robot, states: Trajectory, delay: float | None = None) -> tuple[Array, Array]:

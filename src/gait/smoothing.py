@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gait import quaternions
-from gait.arrays import Array
+from gait.arrays import AnyArray, Array
 from gait.binding import aligned_bytes, core, pointer
 from gait.engine import Context, options_of
 from gait.errors import GaitError
@@ -216,7 +216,7 @@ class _Passes:
         self._room = aligned_bytes(core().gait_recorder_bytes(config, self._records))
         core().gait_recorder_init(pointer(self._room), config, self._records)
 
-    def forward(self, rows: Array, part: slice, states: Array) -> Array:
+    def forward(self, rows: Array, part: slice, states: Array) -> AnyArray:
         """Put the filter's states of a part, from where the context is, into `states`; steps up to each sample."""
         nodes = np.zeros(len(rows), dtype=np.uint64)
         shifts = None if self._shifts is None else pointer(self._shifts[part])
