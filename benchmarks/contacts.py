@@ -3,6 +3,7 @@
     python benchmarks/contacts.py fit               log-odds by logistic regression, on the walks of tune_baselines.py
     python benchmarks/contacts.py study             F1 with further terms, fitted on one half, scored on the other
     python benchmarks/contacts.py score WALK...     F1 live and smoothed; error of the forces, where the log has them
+    python benchmarks/contacts.py table [--write]   the same of the first walks of twin 2, for docs/feet.md
 
 Walks are files with true contacts. Those of tune_baselines.py are of random robots with the sensor faults of real ones.
 """
@@ -15,16 +16,20 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
+from sections import DOCS, markdown, write_section
+from smoothing import SECONDS, first_walks
 from tune_baselines import Episode, load_episodes
 
 import gait
 from gait import Estimator, Log, Robot
 from gait.arrays import Array, BoolArray
-from gait.smoothed_feet import AHEAD, around, evidence
+from gait.smoothed_feet import AHEAD, around, evidence, foot_constants
 from gait.smoothing import smooth_with
 
 RATE = 100.0
 """Samples a second that a fit takes."""
+COLUMNS = ("f1, force and speed", "f1", "f1, smoothed", "brier")
+"""Of the table."""
 
 
 def regressors(log: Log, robot: Robot, method: str = "gait-legs") -> Array:
@@ -122,7 +127,11 @@ def score(log: Log, method: str = "gait-legs") -> dict[str, float]:
     true, found = np.asarray(log.contact), np.nan_to_num(np.asarray(states.contact, dtype=np.float64))
     called = found > 0.5
     smoothed = np.nan_to_num(np.asarray(smooth_with(estimator, log).smoothed.contact)) > 0.5
+    values, _ = evidence(log, estimator.robot, states.trajectory(log.t, method))
+    load, small = foot_constants().load, values[..., :3]
+    by_load = load[0] + small @ load[1:] > 0.0
     out = {
+        "f1, force and speed": 2.0 * (by_load & true).sum() / (by_load.sum() + true.sum()),
         "f1": 2.0 * (called & true).sum() / (called.sum() + true.sum()),
         "f1, smoothed": 2.0 * (smoothed & true).sum() / (smoothed.sum() + true.sum()),
         "brier": float(np.mean((found - true) ** 2)),
@@ -134,9 +143,33 @@ def score(log: Log, method: str = "gait-legs") -> dict[str, float]:
     return out
 
 
+def table(write: bool) -> None:
+    """The first 20 s of the first walk of each course, 60 s long, live and smoothed."""
+    rows = []
+    for name, path in first_walks(2).items():
+        found = score(gait.open_log(path).slice(0.0, SECONDS))
+        rows.append([name, *(f"{found[key]:.3f}" for key in COLUMNS), f"{found['slope']:.1f}"])
+        print(rows[-1], flush=True)
+    heads = [
+        "walk",
+        "F1 by force and speed alone",
+        "F1 live",
+        "F1 of a recording",
+        "Brier score",
+        "median slope, degrees",
+    ]
+    text = markdown(heads, rows)
+    print(text)
+    if write:
+        write_section("contacts", text, DOCS / "feet.md")
+
+
 def main() -> None:
-    """Fit or score."""
+    """Fit, study, score or write."""
     what, *words = sys.argv[1:]
+    if what == "table":
+        table("--write" in words)
+        return
     if what == "fit":
         searched, held = load_episodes()
         fit([*searched, *held])

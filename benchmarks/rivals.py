@@ -1,6 +1,7 @@
 """Writes docs/rivals.md: our methods and estimators of others on the benchmark twin and on recordings of real robots.
 
     python benchmarks/rivals.py [--write]         # everything, about ten minutes on two quiet cores with cached walks
+    python benchmarks/rivals.py --only settings --write
 
 The walks of the twin are those of `gait bench tables --twin 2`, simulated where the folder lacks them. Recordings of
 real robots are those of real_logs.py; without them their table is left out. All that depends on figures is between the
@@ -34,6 +35,7 @@ from gait.bench.courses import FOLDERS, courses_of, make_test_set
 from gait.bench.rival_runs import RIVALS, front_of, settings_file, tuned
 from gait.errors import GaitError
 
+PARTS = ("walks", "real", "settings")
 DIGITS = {"velocity": 4, "drift": 4, "nees": 1, "step": 1}
 SMOOTHERS = ("gtsam-lag", "gtsam-lag-bias")
 WHY = {
@@ -188,10 +190,26 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help=f"the first walk of each course, {QUICK_SECONDS:g} s of it"
     )
+    parser.add_argument("--only", choices=PARTS, help="one part of the page; all by default")
     args = parser.parse_args()
+    for part in PARTS:
+        if args.only not in (None, part):
+            continue
+        sections = {
+            "walks": lambda: walk_sections(args.quick), "real": lambda: {"rivals-real": real_table(ENTRANTS)},
+            "settings": lambda: {"rival-settings": settings_table()},
+        }[part]()  # fmt: skip
+        for name, text in sections.items():
+            print(f"\n{text}", flush=True)
+            if args.write:
+                write_section(name, text, DOCS / "rivals.md")
+
+
+def walk_sections(quick: bool) -> dict[str, str]:
+    """The tables of twin 2."""
     walks, _ = make_test_set(courses_of(2), FOLDERS[2])
-    walks = [walk for walk in walks if not (args.quick and walk.run)]
-    seconds, began = QUICK_SECONDS if args.quick else SECONDS, time.monotonic()
+    walks = [walk for walk in walks if not (quick and walk.run)]
+    seconds, began = QUICK_SECONDS if quick else SECONDS, time.monotonic()
 
     def say(what: str, share: float) -> None:
         print(f"{100 * share:3.0f} % {what}", flush=True)
@@ -205,14 +223,7 @@ def main() -> None:
     parts += [by_course(contest, figure) for figure in ("velocity", "drift", "nees")]
     missing = contest.missing()
     parts += [verdict(contest), *([paragraph(" ".join(missing))] if missing else [])]
-    sections = {
-        "rivals": "\n\n".join(parts), "rival-smoothers": smoothers(contest), "rivals-real": real_table(ENTRANTS),
-        "rival-settings": settings_table(),
-    }  # fmt: skip
-    for name, text in sections.items():
-        print(f"\n{text}")
-        if args.write:
-            write_section(name, text, DOCS / "rivals.md")
+    return {"rivals": "\n\n".join(parts), "rival-smoothers": smoothers(contest)}
 
 
 if __name__ == "__main__":

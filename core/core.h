@@ -132,6 +132,7 @@ typedef struct gait_leg_state {
     float out[6 * GAIT_MAX_LEGS]; /* velocity and log-std of each leg */
     uint8_t begun, kinematic, seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS]; /* kinematic: without torques */
     gait_flexure flexure; /* of robots with soles alone */
+    const double *shifts; /* that a smoother found, (legs, 3), or null: what joins the velocity that each leg measures */
 } gait_leg_state;
 
 /* Where feet last stood. */

@@ -20,6 +20,12 @@ static const double STANDS = 0.85;
 
 enum { FOOT_DOUBLES = 6, GROUND_DOUBLES = 4 };
 
+void gait_foot_constants(double out[8])
+{
+    const double all[8] = {FORCE_KNEE, LOWEST, HIGHEST, LOAD, LOAD_BY_FORCE, LOAD_BY_SMALL_FORCE, LOAD_BY_SPEED, STANDS};
+    memcpy(out, all, sizeof all);
+}
+
 size_t feet_doubles(const gait_config *c)
 {
     return c->with_feet ? (size_t)(FOOT_DOUBLES * c->robot.legs + GROUND_DOUBLES) : 0;

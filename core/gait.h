@@ -283,7 +283,8 @@ int gait_history_pose(const gait_history *h, double t, double quat_wb_wxyz[4], d
 
 /* Smoothing. A recorder keeps the last `records` steps of the filter in gait_recorder_bytes of yours, once gait_record gave it
  * to a context (null: no more). gait_run_recorded is gait_run with the recorder, and writes how many steps each sample ends
- * with; gait_smooth_run then replaces the states by smoothed ones, from the last to the first. A long log goes in parts, the
+ * with; `shifts` (n, legs, 3), or null, join the velocities that the legs of gait-legs measure, base axes, m/s.
+ * gait_smooth_run then replaces the states by smoothed ones, from the last to the first. A long log goes in parts, the
  * last one first: `carry` (gait_carry_bytes) takes the smoothed state from one part to the one before, with resume = 1.
  * gait_lagged: the smoothed state and covariance of `lag` seconds ago, or the earliest recorded one; 0 if that is later. */
 typedef struct gait_recorder gait_recorder;
@@ -291,7 +292,8 @@ size_t gait_recorder_bytes(const gait_config *config, size_t records);
 gait_recorder *gait_recorder_init(void *memory, const gait_config *config, size_t records);
 void gait_record(gait_t *g, gait_recorder *recorder);
 size_t gait_carry_bytes(void);
-void gait_run_recorded(gait_t *g, gait_recorder *r, const double *rows, size_t n, double *states, uint64_t *nodes);
+void gait_run_recorded(gait_t *g, gait_recorder *r, const double *rows, const double *shifts, size_t n, double *states,
+                       uint64_t *nodes);
 void gait_smooth_run(gait_recorder *r, const gait_t *g, void *carry, int resume, const uint64_t *nodes, size_t n,
                      double *states);
 void gait_smooth_back(gait_recorder *r, const gait_t *g, void *carry, int resume, uint64_t until);
@@ -314,6 +316,10 @@ int gait_leg_force(const gait_robot *robot, int leg, const double *q, const doub
 /* Features of gait-legs for n samples in a row, for training: arrays (n, 3) or (n, joints), dt (n), out (n, 6 + 12 legs). */
 void gait_leg_features(const gait_robot *robot, double delay, size_t n, const double *gyro, const double *accel,
                        const double *q, const double *dq, const double *tau, const double *dt, double *out);
+
+/* What contacts found live share with those of a recording (8): the knee of the force, in weights, the limits of a foot's
+ * height, m, log-odds of contact by force and speed alone (4), and from where on they show the ground. */
+void gait_foot_constants(double out[8]);
 
 #ifdef __cplusplus
 }

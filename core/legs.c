@@ -288,12 +288,13 @@ static leg_measurement measure_leg(const gait_t *g, int leg, const double bias_b
     const double late = set->joint_delay_std / set->leg_instant;
     leg_measurement m = {.used = 0};
     double shift[3];
+    const double *found = g->legs.shifts ? g->legs.shifts + 3 * leg : NULL;
     for (int i = 0; i < 3; i++)
         m.foot_b[i] = robot->hips_b[leg][i] + robot->leg_length * own[FOOT_POSITION + i];
     cross(bias_b, m.foot_b, shift);
     for (int i = 0; i < 3; i++) {
         const double std = set->leg_inflation * exp((double)out[3 + i]), stale = late * own[FOOT_ACCEL + i];
-        m.velocity[i] = (double)out[i] + shift[i];
+        m.velocity[i] = (double)out[i] + shift[i] + (found ? found[i] : 0.0);
         m.variance[i] = g->adapt.factor[i / 2] * (std * std + stale * stale);
         m.used = m.used || std < UNINFORMATIVE;
     }

@@ -258,16 +258,19 @@ static void write_smoothed(const gait_t *g, const gait_carry *c, double *state)
     monitor_mounting(to);
 }
 
-void gait_run_recorded(gait_t *g, gait_recorder *r, const double *rows, size_t n, double *states, uint64_t *nodes)
+void gait_run_recorded(gait_t *g, gait_recorder *r, const double *rows, const double *shifts, size_t n, double *states,
+                       uint64_t *nodes)
 {
     const size_t width = gait_row_doubles(g->config), out = gait_state_doubles(g->config);
     gait_record(g, r);
     for (size_t k = 0; k < n; k++) {
         const gait_sample sample = sample_of(g->config, rows + k * width);
+        g->legs.shifts = shifts ? shifts + 3 * (size_t)g->config->robot.legs * k : NULL;
         gait_update(g, &sample, (gait_state *)(states + k * out));
         nodes[k] = r->count;
     }
     g->recorder = NULL;
+    g->legs.shifts = NULL;
 }
 
 void gait_smooth_run(gait_recorder *r, const gait_t *g, void *carry, int resume, const uint64_t *nodes, size_t n,

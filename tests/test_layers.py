@@ -10,7 +10,7 @@ import gait
 ROOT = Path(gait.__file__).parent
 LAYERS = (
     ("_version", "arrays", "documents", "errors", "health", "read_options", "rows", "samples"),
-    ("lie", "quaternions"),
+    ("lie", "moving_average", "quaternions"),
     ("binding", "methods", "robot"),
     ("log",),
     ("parameters", "sample_rows", "state"),
@@ -20,7 +20,7 @@ LAYERS = (
     ("python_step",),
     ("stepper",),
     ("estimator",),
-    ("joint_latency", "smoothed_feet"),
+    ("ground_drift", "joint_latency", "leg_compliance", "smoothed_feet"),
     ("batch", "fused_run", "metrics", "smoothing"),
     ("report",),
     ("calibrate", "export", "live", "sim"),

@@ -279,6 +279,10 @@ class Estimator(Stepper):
         options = replace(options_of(self.robot), **values)
         return Estimator.load(**{**self._recipe, "options": options, "sensors": None, "lag": 0.0})
 
+    def with_legs(self) -> Estimator:
+        """Another one, loaded alike, whose states carry what the legs measure."""
+        return Estimator.load(**{**self._recipe, "attention": True, "sensors": None, "lag": 0.0})
+
     def save_state(self) -> bytes:
         """Everything it remembers, for `restore_state` of an estimator that was loaded in the same way."""
         if self._python is not None:

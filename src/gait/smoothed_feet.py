@@ -7,10 +7,14 @@ has what is read 8 and 16 ms later: the log-odds of contact are linear in the ev
 
 from __future__ import annotations
 
+from functools import cache
+from typing import NamedTuple
+
 import numpy as np
 
 from gait import quaternions
 from gait.arrays import AnyArray, Array, BoolArray
+from gait.binding import core, pointer
 from gait.log.log import Log
 from gait.log.record import interpolate, places
 from gait.log.trajectory import Trajectory
@@ -26,11 +30,30 @@ FACTORS = np.array([
     [2.160, 4.296, -1.815, -0.621, -24.693],
     [0.000, 4.140, -1.127, 0.000, 0.000],
 ])  # fmt: skip
-"""Log-odds, a row for each time: by vertical force in weights, by it up to `FORCE_KNEE`, by speed over the ground, by
+"""Log-odds, a row for each time: by vertical force in weights, by it up to a knee, by speed over the ground, by
 how fast it rises, m/s, and by height, m."""
-FORCE_KNEE, LOWEST, HIGHEST = 0.1, -0.02, 0.05
-LOAD, STANDS = np.array([-1.859, 12.175, 8.300, -1.215]), 0.85
-"""Those of core/feet.c: log-odds by force and speed alone, and from where on they show the ground."""
+
+
+class FootConstants(NamedTuple):
+    """What the contacts of core/feet.c share with those of a recording."""
+
+    knee: float
+    """Vertical force, in weights, up to which a small one counts by itself."""
+    lowest: float
+    highest: float
+    """Limits of a foot's height over the ground, m; the upper one where that is not known."""
+    load: Array
+    """Log-odds of contact by force and speed alone (4,)."""
+    stands: float
+    """Log-odds from which on they show the ground."""
+
+
+@cache
+def foot_constants() -> FootConstants:
+    """Those of the core."""
+    values = np.empty(8)
+    core().gait_foot_constants(pointer(values))
+    return FootConstants(float(values[0]), float(values[1]), float(values[2]), values[3:7], float(values[7]))
 
 
 def evidence(log: Log, robot: Robot, states: Trajectory, delay: float | None = None) -> tuple[Array, Array]:
@@ -46,11 +69,13 @@ def evidence(log: Log, robot: Robot, states: Trajectory, delay: float | None = N
     up = quaternions.rotate_inverse(states.quat_wb_wxyz, np.tile([0.0, 0.0, 1.0], (len(log), 1)))
     force = np.einsum("nlk,nk->nl", legs[..., FORCE : FORCE + 3], up)
     slip = states.vel_b[:, None] - legs[..., VELOCITY : VELOCITY + 3]
-    speed, small = np.linalg.norm(slip, axis=2), np.minimum(force, FORCE_KNEE)
+    speed, shared = np.linalg.norm(slip, axis=2), foot_constants()
+    small = np.minimum(force, shared.knee)
     feet_b = legs[..., POSITION : POSITION + 3] * robot.leg_length + robot.hips_b
     turned = [quaternions.rotate(states.quat_wb_wxyz, feet_b[:, leg]) for leg in range(robot.num_legs)]
     feet_w = np.stack(turned, axis=1) + states.pos_w[:, None]
-    stands = LOAD[0] + LOAD[1] * force + LOAD[2] * small + LOAD[3] * speed > STANDS
+    load = shared.load
+    stands = load[0] + load[1] * force + load[2] * small + load[3] * speed > shared.stands
     rise = np.maximum(np.einsum("nlk,nk->nl", slip, up), 0.0)
     return np.stack([force, small, speed, rise, heights(feet_w[..., 2], stands)], axis=-1), feet_w
 
@@ -60,7 +85,8 @@ def heights(z: Array, stands: BoolArray) -> Array:
     row = np.where(stands, np.arange(len(z))[:, None], -1)
     last = np.maximum.accumulate(row, axis=0)
     over = z - np.take_along_axis(z, np.maximum(last, 0), axis=0)
-    return np.clip(np.where((last >= 0) & np.isfinite(over), over, HIGHEST), LOWEST, HIGHEST)
+    lowest, highest = foot_constants()[1:3]
+    return np.clip(np.where((last >= 0) & np.isfinite(over), over, highest), lowest, highest)
 
 
 def around(values: Array, t: Array, later: float = 0.0) -> Array:

@@ -134,6 +134,7 @@ class CLegState(Structure):
         ("seen", _FLAGS),
         ("before", _FLAGS),
         ("flexure", CFlexure),
+        ("shifts", c_void_p),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gait
-from gait import Estimator, GaitError, Log
+from gait import Estimator, GaitError, Log, Trajectory
 from gait.arrays import Array
 from gait.binding import CSample, aligned_bytes, core, pointer
 from gait.engine import Context, Engine
@@ -19,7 +19,7 @@ from gait.reference.filter import ReferenceFilter, prior_std
 from gait.reference.smoother import recorded_step, smooth_back
 from gait.robot import Robot
 from gait.samples import SAMPLE
-from gait.smoothing import smooth_once, smooth_with
+from gait.smoothing import CLAIMED, IMU_DELAY, IMU_DELAY_STD, as_read, smooth_once, smooth_with
 
 DT, STEPS = 0.002, 40
 
@@ -162,6 +162,20 @@ def test_a_lag_is_the_smoother_up_to_now(walk: Log) -> None:
     assert state.t - past.t == pytest.approx(0.2, abs=1e-6) and np.isfinite(past._row).all()
     copied = copy.deepcopy(est)
     assert copied.lagged().t == pytest.approx(copied.predict(-np.inf).t), "what was recorded is not copied"
+
+
+def test_the_latency_of_the_imu_is_taken_off() -> None:
+    """The state of `IMU_DELAY` later, and in the covariance what that may be off."""
+    t = DT * np.arange(500)
+    vel_w = np.stack([np.sin(20.0 * t), 0.0 * t, 0.0 * t], axis=1)
+    still = np.tile([1.0, 0.0, 0.0, 0.0], (len(t), 1))
+    claimed = np.tile(1e-4 * np.eye(3), (len(t), 1, 1)), np.tile(1e-4 * np.eye(6), (len(t), 1, 1))
+    late = Trajectory(t=t, quat_wb_wxyz=still, vel_w=vel_w, pos_w=0.1 * vel_w, vel_cov=claimed[0], pose_cov=claimed[1])
+    found, k = as_read(late), np.arange(100, 400)
+    np.testing.assert_allclose(found.vel_b[k, 0], np.sin(20.0 * (t[k] + IMU_DELAY)), atol=1e-3)
+    np.testing.assert_allclose(found.pos_w, 0.1 * found.vel_w, atol=1e-12)
+    added = (IMU_DELAY_STD * 20.0 * np.cos(20.0 * t[k])) ** 2
+    np.testing.assert_allclose(found.need("vel_cov")[k, 0, 0], 1e-4 * CLAIMED + added, rtol=0.01, atol=1e-8)
 
 
 def test_mistakes() -> None:

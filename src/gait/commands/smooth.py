@@ -47,6 +47,9 @@ class SmoothOptions(Common, ReadOptions):
     start: Literal["auto", "truth", "gravity"] = "auto"
     """Start from the true state, or at rest with roll and pitch from the accelerometer; auto takes ground truth if
     there is any."""
+    ground: bool = True
+    """Take out the vertical drift that the ground under the feet shows; --no-ground where slopes of less than two
+    degrees matter."""
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
     out: Optional[Path] = None  # noqa: UP045
     """Folder for the results, which must not hold anything; runs/smooth/STAMP by default."""
@@ -72,7 +75,7 @@ def run(options: SmoothOptions) -> Outcome:
         estimator = Estimator.load(options.robot or log.load_robot(), options.method, feet=True)
         progress("smoothing", 0.2)
         begin = time.perf_counter()
-        done = smooth_with(estimator, log, options.start)
+        done = smooth_with(estimator, log, options.start, options.ground)
         spent = time.perf_counter() - begin
         found = _rows(done, log)
         rows = [Row(f"{who}_{row.name}", row.value, row.unit) for who, some in found.items() for row in some]
@@ -87,7 +90,12 @@ def run(options: SmoothOptions) -> Outcome:
                 done.smoothed.to_csv(folder.work / "trajectory.csv")
             if "mcap" in outputs:
                 write_mcap(folder.work / "trajectory.mcap", done.smoothed, estimator.robot, log.gyro)
-            settings = {"log": str(options.log), "method": options.method, "start": options.start}
+            settings = {
+                "log": str(options.log),
+                "method": options.method,
+                "start": options.start,
+                "ground": options.ground,
+            }
             (folder.work / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
             (folder.work / "results.json").write_text(rows_to_json(rows) + "\n", encoding="utf-8")
     by_name = {who: {row.name: row for row in some} for who, some in found.items()}
