@@ -170,7 +170,7 @@ def _loop(options: BenchOptions) -> Outcome:
     ground = options.terrain if options.friction is None else f"{options.terrain}, friction {options.friction:g}"
     table = loop_table(sources, f"{walker} on {ground}, {options.seconds:g} s, fed by an estimator")
     rows = [row for source in sources for row in source.rows(truth_of(sources))]
-    return Outcome(rows, tables=[table], next="gait bench latency")
+    return Outcome(rows, tables=[table], notes=[table.note], next="gait bench latency")
 
 
 def _latency(options: BenchOptions) -> Outcome:
