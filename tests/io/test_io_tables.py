@@ -213,7 +213,11 @@ def test_an_hdf5_file_is_read_by_its_names(scalar_last: bool, log: Log, tmp_path
         np.testing.assert_array_equal(getattr(found, name), getattr(log, name)[rows], err_msg=name)
     np.testing.assert_allclose(found.quat_wb_wxyz, log.need("quat_wb_wxyz")[rows], atol=1e-3)
     np.testing.assert_allclose(found.pos_w, log.need("pos_w")[rows], atol=1e-3)
-    order = "quaternions are x, y, z, w, by comparison with the gyro" if scalar_last else "quaternions taken to be w, x, y, z"
+    order = (
+        "quaternions are x, y, z, w, by comparison with the gyro"
+        if scalar_last
+        else "quaternions taken to be w, x, y, z"
+    )
     assert said(reading, order)
     assert {stream.used for stream in reading.streams} == {"", "imu", "joints", "targets", "truth"}
 

@@ -197,7 +197,7 @@ def _likeness(one: Array, other: Array) -> float:
     return float(np.sum(one * other)) / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-12)
 
 
-def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOptions, notes: Notes) -> Log:
+def read_foreign(path: Path, lines: list[str], start: int, options: ReadOptions, notes: Notes) -> Log:
     """Read the table whose column names are in line `start`."""
     names = [name.strip().strip('"') for name in lines[start].split(",")]
     given = read_map(options.columns, names, path)
@@ -302,13 +302,16 @@ def _own(name: str) -> Guess | None:
 
 
 def _numbers(
-    path: Path, lines: Sequence[str], first: int, names: Sequence[str], used: Collection[str]
+    path: Path, lines: list[str], first: int, names: Sequence[str], used: Collection[str]
 ) -> dict[str, AnyArray]:
-    """The used columns, nan for empty cells."""
-    rows = [",".join(cell.strip() or "nan" for cell in line.split(",")) if line.strip() else "" for line in lines]
-    if rows[-1].count(",") != len(names) - 1:
+    """The used columns, nan for empty cells; the lines are used up."""
+    for i, line in enumerate(lines):
+        lines[i] = ",".join(cell.strip() or "nan" for cell in line.split(",")) if line.strip() else ""
+    if lines[-1].count(",") != len(names) - 1:
         # A recording that was stopped ends anywhere.
-        del rows[-1]
+        del lines[-1]
     wanted = [name if name in used else None for name in names]
     hint = ", or leave the column out with --columns map.yaml, a file with `{}: null`"
-    return parse(path, rows, first, wanted, ",", hint)
+    values = parse(path, lines, first, wanted, ",", hint)
+    lines.clear()
+    return values
