@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from gait.log.sample import Sample
     from gait.log.trajectory import Trajectory
     from gait.robot import Robot
+    from gait.samples import SAMPLE
     from gait.smoothing import smooth
     from gait.state import State
 
 # Names load on first use, so that `gait --help` does not wait for numpy.
 _LAZY = {
+    "SAMPLE": "gait.samples",
     "Batch": "gait.batch",
     "Estimator": "gait.estimator",
     "Log": "gait.log.log",
@@ -33,6 +35,7 @@ _LAZY = {
 }
 
 __all__ = [
+    "SAMPLE",
     "Batch",
     "Estimator",
     "GaitError",

@@ -157,7 +157,9 @@ def _print(outcome: Outcome) -> None:
             for table in outcome.tables:
                 console.print(terminal(table))
         else:
-            console.print(rows_to_table(outcome.rows))
+            # What the sanity checks found stands in words below the table.
+            rows = [row for row in outcome.rows if not row.name.rpartition(".")[2].startswith("check_")]
+            console.print(rows_to_table(rows))
     if outcome.title:
         print(outcome.title)
     print(printed.get(), end="")

@@ -19,8 +19,8 @@ class ReadOptions:
     """What to say about a file where guessing is not enough. Files that gait wrote need none of it."""
 
     robot: Optional[str] = None  # noqa: UP045
-    """The robot, a name or the path of its YAML, URDF or MJCF file: its joints, in its order. What the file says by
-    default, or go1."""
+    """The robot, a name or the path of its YAML, URDF or MJCF file: its joints, in its order. By default
+    the one that the log names, or go1."""
     imu: Optional[str] = None  # noqa: UP045
     """Topic of the IMU in a bag, or group in an HDF5 file."""
     joints: Optional[str] = None  # noqa: UP045

@@ -235,7 +235,7 @@ def bad_commands(folder: Path) -> dict[str, list[object]]:
         "unknown robot 'rex'": ["convert", folder / "log.npz", out, "--robot", "rex"],
         "end it with one of": ["convert", folder / "log.npz", folder / "out.mp3"],
         "there is no folder": ["convert", folder / "log.npz", folder / "none" / "out.npz"],
-        "give the trajectory to judge, or --methods all": ["eval", folder / "log.npz"],
+        "give the estimated trajectory after the log .*, or --methods all": ["eval", folder / "log.npz"],
         "the log has no quat_wb_wxyz": ["eval", folder / "blind.npz", folder / "path.npz"],
         "holds a Log, not a Trajectory": ["eval", folder / "log.npz", folder / "log.npz"],
         "from 99 s to the end leaves 0 rows": ["convert", folder / "log.npz", out, "--start", "99"],

@@ -10,6 +10,8 @@ from cli_samples import fails, rows
 from gait import Estimator, Log, Trajectory
 from gait.cli import main
 from gait.commands import demo
+from gait.commands.eval import EvalOptions
+from gait.commands.eval import run as evaluate
 from gait.errors import GaitError
 from gait.methods import BUILT_IN
 from gait.metrics import summary
@@ -111,7 +113,7 @@ def test_bad_input_is_refused_in_a_sentence(path: Path, log: Log, capsys: pytest
     late[500:] += 1.0
     log.replace(t=late).save(gap)
     before = sorted(path.parent.iterdir())
-    assert "or --methods all to run the estimators on it" in fails(capsys, "eval", path)
+    assert "or --methods all to run the estimators on the log" in fails(capsys, "eval", path)
     assert "one log and one trajectory" in fails(capsys, "eval", path, path, path)
     assert "unknown method 'magic'" in fails(capsys, "eval", path, "--methods", "magic")
     assert "blind has no truth" in fails(capsys, "eval", path, blind, "--methods", "all")
@@ -147,3 +149,16 @@ def test_the_longest_gap_reaches_every_metric(tmp_path: Path, capsys: pytest.Cap
     far = walk(5.0).replace(t=walk(5.0).t + 0.055)
     with pytest.raises(GaitError, match="--max-gap"):
         summary(estimate, far)
+
+
+def test_the_log_comes_first_and_methods_may_have_commas(
+    path: Path, log: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trajectory = tmp_path / "trajectory.npz"
+    Estimator.load("go1").run(log).save(trajectory)
+    with pytest.raises(GaitError, match=re.escape(f"type `gait eval {path} {trajectory}`")):
+        evaluate(EvalOptions(trajectory, (path,)))
+    with pytest.raises(GaitError, match="give the estimated trajectory after the log"):
+        evaluate(EvalOptions(trajectory))
+    outcome = evaluate(EvalOptions(path, methods=("gait-legs,iekf",), out=tmp_path / "out"))
+    assert {row.name.split(".")[0] for row in outcome.rows} >= {"gait-legs", "iekf"}

@@ -10,6 +10,7 @@ import pytest
 from bags import smooth_walk
 
 from gait import GaitError, Log
+from gait.cli import main
 from gait.errors import install_hint
 from gait.io import Reading, ReadOptions, open_log, read
 from gait.robot import Robot
@@ -212,7 +213,11 @@ def test_an_hdf5_file_is_read_by_its_names(scalar_last: bool, log: Log, tmp_path
         np.testing.assert_array_equal(getattr(found, name), getattr(log, name)[rows], err_msg=name)
     np.testing.assert_allclose(found.quat_wb_wxyz, log.need("quat_wb_wxyz")[rows], atol=1e-3)
     np.testing.assert_allclose(found.pos_w, log.need("pos_w")[rows], atol=1e-3)
-    order = "quaternions are x, y, z, w, as the gyro tells" if scalar_last else "quaternions taken to be w, x, y, z"
+    order = (
+        "quaternions are x, y, z, w, by comparison with the gyro"
+        if scalar_last
+        else "quaternions taken to be w, x, y, z"
+    )
     assert said(reading, order)
     assert {stream.used for stream in reading.streams} == {"", "imu", "joints", "targets", "truth"}
 
@@ -259,3 +264,18 @@ def test_hdf5_that_is_cut_or_needs_its_package_is_one_sentence(
         GaitError, match=re.escape(f"h5py, which reads HDF5, is not installed: run `{install_hint('hdf5')}`")
     ):
         read(tmp_path / "log.h5")
+
+
+def test_the_columns_of_a_table_that_cannot_be_read_are_listed(
+    log: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = theirs(log)
+    time = next(iter(columns))
+    path = write_csv(
+        tmp_path / "log.csv", {name if name == time else f"c{i}": v for i, (name, v) in enumerate(columns.items())}
+    )
+    assert main(["info", str(path)]) == 1
+    printed = capsys.readouterr()
+    assert "Contents of" in printed.out and f"column, {len(log)} samples, not used" in printed.out
+    assert "used for t" in printed.out and "lists its contents" in printed.err
+    assert read(write_csv(tmp_path / "good.csv", columns)).streams[0].used == "t"

@@ -65,3 +65,14 @@ def test_a_robot_that_stands_says_nothing() -> None:
     still = LegReading(robot, np.tile(robot.q_stand, (200, 1)), np.zeros((200, 12)), np.zeros((200, 3)), None)
     assert np.isnan(still.disagreement())
     assert better_reading(still) is None and better_robot(still) is None
+
+
+@pytest.mark.parametrize("name", ["a1", "go2"])
+def test_another_robot_is_found_by_the_ground_truth(name: str) -> None:
+    """Links 6 % shorter: feet still agree with each other, but not with the velocity."""
+    log = open_log(SAMPLE)
+    motion = LegReading.of(log, Robot.load(name))
+    found = better_robot(motion)
+    assert found is not None and found[0] == "go1"
+    assert better_robot(LegReading.of(log, Robot.load("go1"))) is None
+    assert name != "a1" or better_robot(replace(motion, vel_b=None)) is None

@@ -96,6 +96,11 @@ def wrapped(notes: Iterable[str]) -> list[str]:
     return lines
 
 
+def names_in(words: Iterable[str]) -> tuple[str, ...]:
+    """Names that stand in words of their own, or with commas between them."""
+    return tuple(name.strip() for word in words for name in word.split(",") if name.strip())
+
+
 def outputs_of(write: str, known: Sequence[str]) -> tuple[str, ...]:
     """The files that `--write` asks for."""
     wanted = tuple(filter(None, (word.strip() for word in write.split(","))))

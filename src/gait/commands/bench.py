@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, out_folder, quote, share_bar
+from gait.commands import Common, Outcome, names_in, out_folder, quote, share_bar
 from gait.errors import GaitError
 from gait.read_options import ReadOptions, asked
 
@@ -100,6 +100,7 @@ class BenchOptions(Common, ReadOptions):
 
 def run(options: BenchOptions) -> Outcome:
     """Run the study and say how it goes on the way."""
+    options = replace(options, methods=names_in(options.methods))
     if options.logs and options.what not in ("realism", "rivals"):
         raise GaitError(f"{options.what} takes no logs: leave {options.logs[0]} out, or type gait bench realism LOG")
     if options.what not in ("faults", "realism", "rivals") and (
@@ -169,7 +170,7 @@ def _loop(options: BenchOptions) -> Outcome:
     ground = options.terrain if options.friction is None else f"{options.terrain}, friction {options.friction:g}"
     table = loop_table(sources, f"{walker} on {ground}, {options.seconds:g} s, fed by an estimator")
     rows = [row for source in sources for row in source.rows(truth_of(sources))]
-    return Outcome(rows, tables=[table], next="gait bench latency")
+    return Outcome(rows, tables=[table], notes=[table.note], next="gait bench latency")
 
 
 def _latency(options: BenchOptions) -> Outcome:

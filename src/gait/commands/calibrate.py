@@ -102,7 +102,7 @@ def _verdict(one: ErrorEstimate) -> str:
 
 
 def _entry(one: ErrorEstimate) -> str:
-    """A value with its standard deviation; in brackets where the walks do not tell it."""
+    """A value with its standard deviation; in brackets where it is not observable."""
     factor, unit = UNITS.get(one.unit, (1.0, one.unit))
     digits = DIGITS[unit]
     text = f"{factor * one.value:+.{digits}f} ± {factor * one.std:.{digits}f}"
@@ -136,15 +136,15 @@ def _text(found: Calibrated) -> str:
 
 def _notes(found: Calibrated) -> list[str]:
     findings = found.findings
-    told = sum(one.observable for one in findings)
+    observable = sum(one.observable for one in findings)
     text = (
-        f"Value ± standard deviation; {told} of {len(findings)} are observable, in brackets those that these walks do"
-        " not tell: they are left as described. Zeros are what encoders read too much, scales how much longer links are"
-        " than described or how much too much sensors read. The file has zeros, links, mounting and latency; bias"
-        " and scale of the IMU are for your information: the estimator finds biases by itself."
+        f"Value ± standard deviation; {observable} of {len(findings)} are observable on these walks, the others, in"
+        " brackets, keep their described values. Zeros: encoder angle minus joint angle. Scales: relative excess of a"
+        " link's length over the description, or of a sensor's value over the true one. The file has zeros, links,"
+        " mounting and latency; bias and scale of the IMU are for your information: the filter estimates biases online."
     )
     pairs = sorted({" and ".join(sorted((one.what, one.rival))) for one in findings if one.rival})
-    rivals = [f"Cannot be told apart: {', '.join(pairs)}."] if pairs else []
+    rivals = [f"Not separable: {', '.join(pairs)}."] if pairs else []
     return [text, *rivals]
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Optional
 
 from tyro.conf import Positional
 
 from gait.cluster.ray_option import RayAddress, node_rows, processors
-from gait.commands import Common, Outcome, count_bar, quote, report_file, share_bar
+from gait.commands import Common, Outcome, count_bar, names_in, quote, report_file, share_bar
 from gait.errors import GaitError
 from gait.read_options import ReadOptions, given_words, plain_options
 from gait.rows import Row
@@ -31,7 +31,7 @@ class EvalOptions(Common, ReadOptions):
     others: Positional[tuple[Path, ...]] = ()
     """The trajectory to judge (npz, csv, tum); with --methods, more logs."""
     methods: tuple[str, ...] = ()
-    """Methods to run on the logs, such as gait iekf; or all."""
+    """Methods to run on the logs, such as gait iekf, or gait,iekf; or all."""
     start: Literal["truth", "gravity"] = "truth"
     """With --methods: start from the true state, or at rest with roll and pitch from the accelerometer."""
     # Not `Path | None`: for that tyro imports a type checker, which doubles the time of a help.
@@ -50,6 +50,7 @@ class EvalOptions(Common, ReadOptions):
 
 def run(options: EvalOptions) -> Outcome:
     """Judge one trajectory, or methods."""
+    options = replace(options, methods=names_in(options.methods))
     if options.methods:
         if options.alignment != "yaw" or options.seconds != 5.0:
             raise GaitError("--alignment and --seconds are for a trajectory: leave them out, or leave out --methods")
@@ -59,7 +60,10 @@ def run(options: EvalOptions) -> Outcome:
     if options.start != "truth" or options.out is not None:
         raise GaitError("--start and --out are for estimators that run here: add --methods all, or leave them out")
     if len(options.others) == 0:
-        raise GaitError("give the trajectory to judge, or --methods all to run the estimators on it")
+        raise GaitError(
+            "give the estimated trajectory after the log or ground truth (`gait eval LOG TRAJECTORY`), or --methods all"
+            " to run the estimators on the log"
+        )
     if len(options.others) > 1:
         raise GaitError(
             "give one log and one trajectory to judge, or --methods all to run the estimators on all of the logs"
@@ -74,6 +78,10 @@ def _trajectory(options: EvalOptions, path: Path) -> Outcome:
     from gait.metrics import summary
 
     (reading, findings), judged = read_checked(options.log, options), read(path)
+    if isinstance(judged.record, Log) and not isinstance(reading.record, Log):
+        raise GaitError(
+            f"{path} is a log and {options.log} a trajectory: type `gait eval {quote(path)} {quote(options.log)}`"
+        )
     truth, estimate = reading.record, judged.trajectory
     contact = None
     if isinstance(truth, Log):

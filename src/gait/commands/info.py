@@ -60,7 +60,7 @@ def run(options: InfoOptions) -> Outcome:
         if not seen.streams:
             raise
         # What is in a file helps to say how to read it.
-        return Outcome(describe.streams(seen.streams), title=f"Topics of {options.path}", error=str(error))
+        return Outcome(describe.streams(seen.streams), title=f"Contents of {options.path}", error=str(error))
     record = found.record
     rows, notes = describe.reading(found, findings)
     wrong = [one for one in findings if not one.ok and one.grave]

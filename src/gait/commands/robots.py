@@ -25,7 +25,7 @@ class RobotOptions(Common):
     """Import a robot from its URDF or MJCF, or show what a robot description says.
 
     `import FILE`: write the YAML file that the estimator needs, which the base install reads. Legs, feet and the IMU
-    are found; what cannot be told is asked for with the words to type.
+    are found; if something is ambiguous, an error names the options to type.
 
     `show NAME_OR_FILE`: text and a picture of a robot in its stance, and what is implausible about it.
     """

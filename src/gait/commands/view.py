@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Optional
 
 from tyro.conf import Positional
 
-from gait.commands import Common, Outcome, quote, refuse_overwriting, share_bar
+from gait.commands import Common, Outcome, names_in, quote, refuse_overwriting, share_bar
 from gait.errors import GaitError, os_errors
 from gait.read_options import ReadOptions
 from gait.rows import Row
@@ -95,7 +95,8 @@ def _tracks(options: ViewOptions, log: Log, notes: list[str]) -> tuple[Robot, Tr
     found: list[Track] = []
     shown: tuple[Robot, Trajectory] | None = None
     why, rows = "no method was given", frames(log.t)
-    for method in dict.fromkeys((DEFAULT, *BUILT_IN) if "all" in options.methods else options.methods):
+    methods = names_in(options.methods)
+    for method in dict.fromkeys((DEFAULT, *BUILT_IN) if "all" in methods else methods):
         try:
             estimator = Estimator.load(options.robot or log.load_robot(), method)
             trajectory, details = estimator.run_with_details(log, options.start)

@@ -43,6 +43,8 @@ def read_checked(
         reading = read(path, options)
         fixed += [f"fixed: {one.corrected_words}" for one in sure]
         findings = _findings(reading, options)
+    if options.fix and not fixed and isinstance(reading.record, Log):
+        fixed.append("--fix: nothing that the checks are certain of had to be corrected")
     return replace(reading, notes=(*reading.notes, *fixed)), findings
 
 

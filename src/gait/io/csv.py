@@ -49,11 +49,10 @@ class Csv:
 
     def read(self, path: Path, options: ReadOptions, notes: Notes) -> Log | Trajectory:
         """Read a Log or a Trajectory; a table from elsewhere by a map of its columns, or by what their names say."""
-        text = table.read_text(path, _WANTED)
-        lines = text.splitlines()
+        lines = table.read_lines(path, _WANTED)
         start = _first(path, lines)
         if options.columns is None and not _is_foreign(lines, start):
-            return as_asked(_read(path, text, {}, "go1"), options, notes, path)
+            return as_asked(_read(path, lines, {}, "go1"), options, notes, path)
         return read_foreign(path, lines, start, options, notes)
 
     def write(self, record: Record, path: Path) -> None:
@@ -80,23 +79,24 @@ def read_csv(
             None for a column to leave out.
         robot: the robot's name, for files that do not say.
     """
-    return _read(Path(path), table.read_text(Path(path), _WANTED), columns or {}, robot)
+    return _read(Path(path), table.read_lines(Path(path), _WANTED), columns or {}, robot)
 
 
-def _read(path: Path, text: str, columns: Mapping[str, str | None], robot: str) -> Log | Trajectory:
-    lines = text.splitlines()
+def _read(path: Path, lines: list[str], columns: Mapping[str, str | None], robot: str) -> Log | Trajectory:
+    """The record of a file's lines, which are used up: the numbers take as much room as they did."""
     start = _first(path, lines)
     names = _rename([name.strip() for name in lines[start].split(",")], columns, path)
     kept = [name for name in names if name is not None]
     note = next((line[len(_MARK) :] for line in lines[:start] if line.startswith(_MARK)), None)
     kind, metadata = _guess(kept, robot, path) if note is None else parse_header(note, str(path))
     rows = metadata.pop("rows", None)
-    if rows is not None and not text.endswith("\n"):
+    if rows is not None and not _whole_lines(path):
         raise GaitError(f"{path} is cut short in its last line: copy or export it again")
     labels = {**AXES, "leg": metadata.get("leg_names", ()), "joint": metadata.get("joint_names", ())}
     present = _present(kind, labels, kept, path)
 
     values = table.parse(path, lines, start + 1, names, ",")
+    lines.clear()
     found = len(values[kept[0]])
     if rows not in (None, found):
         raise GaitError(f"{path} has {found} rows but was written with {rows}: copy or export it again")
@@ -105,6 +105,13 @@ def _read(path: Path, text: str, columns: Mapping[str, str | None], robot: str) 
         flat = np.column_stack([values[name] for name in field.columns(labels)])
         arrays[field.name] = flat.reshape(found, *(len(labels[axis]) for axis in field.axes))
     return build(kind, arrays, metadata, str(path))
+
+
+def _whole_lines(path: Path) -> bool:
+    """Whether the last line of a file has an end."""
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) == b"\n"
 
 
 def _first(path: Path, lines: Sequence[str]) -> int:

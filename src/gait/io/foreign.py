@@ -13,7 +13,7 @@ import yaml
 from gait.arrays import AnyArray, Array
 from gait.documents import load_yaml, named
 from gait.errors import GaitError, located, os_errors
-from gait.io.format import Notes
+from gait.io.format import Notes, StreamInfo
 from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column, says_truth
 from gait.io.joints import match_joints, meaning_of
 from gait.io.motion import rotation_rate
@@ -114,7 +114,10 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
         by_field[piece.field] = piece
     missing = [name for name in _NEEDED if name not in by_field]
     if missing:
-        have = ", ".join(f"{piece.where} for {name}" for name, piece in by_field.items()) or "nothing"
+        have = (
+            ", ".join(f"{piece.where} for {name}" for name, piece in by_field.items())
+            or f"nothing; `gait info {path.name}` lists its contents"
+        )
         part = robot.encoder_names[0] if missing[0] == "q" else "x"
         other = "" if options.robot or missing[0] != "q" else f", or, if it is of no {robot.name}, give --robot"
         raise GaitError(
@@ -184,9 +187,9 @@ def _settle_quaternions(piece: Piece, truth: Signal, imu: Signal, notes: Notes) 
         first, last = (_likeness(rotation_rate(t, one), gyro) for one in (unit, unit[:, _XYZW]))
     if last > first + 0.2:
         truth.arrays["quat_wb_wxyz"] = given[:, _XYZW]
-        notes.say(f"{piece.where}: quaternions are x, y, z, w, as the gyro tells")
+        notes.say(f"{piece.where}: quaternions are x, y, z, w, by comparison with the gyro")
     else:
-        why = ", as the gyro tells" if first > last + 0.2 else ""
+        why = ", by comparison with the gyro" if first > last + 0.2 else ""
         notes.say(f"{piece.where}: quaternions taken to be w, x, y, z{why}")
 
 
@@ -194,11 +197,13 @@ def _likeness(one: Array, other: Array) -> float:
     return float(np.sum(one * other)) / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-12)
 
 
-def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOptions, notes: Notes) -> Log:
+def read_foreign(path: Path, lines: list[str], start: int, options: ReadOptions, notes: Notes) -> Log:
     """Read the table whose column names are in line `start`."""
     names = [name.strip().strip('"') for name in lines[start].split(",")]
     given = read_map(options.columns, names, path)
     found = _columns(names, given, options, notes)
+    rows = sum(bool(line.strip()) for line in lines[start + 1 :])
+    notes.streams += [StreamInfo(name, "column", rows, float("nan"), _use(found.get(name))) for name in names]
     values = _numbers(path, lines, start + 1, names, found)
     stamps = [name for name, guess in found.items() if guess.field == "t"]
     if not stamps:
@@ -230,6 +235,11 @@ def read_foreign(path: Path, lines: Sequence[str], start: int, options: ReadOpti
         if not known.all():
             notes.say(f"{field}: {int(known.sum())} of {len(known)} rows have numbers")
     return log_of(pieces, options, notes, path)
+
+
+def _use(guess: Guess | None) -> str:
+    """What a column is used for; the joint of a column stands in its own name."""
+    return "" if guess is None else f"{guess.field}.{guess.part}" if guess.field in AXES_OF else guess.field
 
 
 def _tell_silent(field: str, columns: Sequence[str], path: Path, notes: Notes) -> None:
@@ -292,13 +302,16 @@ def _own(name: str) -> Guess | None:
 
 
 def _numbers(
-    path: Path, lines: Sequence[str], first: int, names: Sequence[str], used: Collection[str]
+    path: Path, lines: list[str], first: int, names: Sequence[str], used: Collection[str]
 ) -> dict[str, AnyArray]:
-    """The used columns, nan for empty cells."""
-    rows = [",".join(cell.strip() or "nan" for cell in line.split(",")) if line.strip() else "" for line in lines]
-    if rows[-1].count(",") != len(names) - 1:
+    """The used columns, nan for empty cells; the lines are used up."""
+    for i, line in enumerate(lines):
+        lines[i] = ",".join(cell.strip() or "nan" for cell in line.split(",")) if line.strip() else ""
+    if lines[-1].count(",") != len(names) - 1:
         # A recording that was stopped ends anywhere.
-        del rows[-1]
+        del lines[-1]
     wanted = [name if name in used else None for name in names]
     hint = ", or leave the column out with --columns map.yaml, a file with `{}: null`"
-    return parse(path, rows, first, wanted, ",", hint)
+    values = parse(path, lines, first, wanted, ",", hint)
+    lines.clear()
+    return values

@@ -62,7 +62,7 @@ class Reading:
     notes: tuple[str, ...] = ()
     """What was guessed, mended or left out, a sentence each."""
     streams: tuple[StreamInfo, ...] = ()
-    """What a bag or an HDF5 file holds; empty for files that are one table."""
+    """What a bag, an HDF5 file or a foreign table holds; empty for files of gait."""
 
     @property
     def log(self) -> Log:

@@ -87,7 +87,7 @@ class _CsvGroup:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        lines = text_numbers.read_text(path).splitlines()
+        lines = text_numbers.read_lines(path)
         columns = [name.strip().strip('"') for name in (lines[0] if lines else "").split(",")]
         self._columns = text_numbers.parse(path, lines, 1, columns, ",")
         self._parts: dict[str, list[str]] = {}

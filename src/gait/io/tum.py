@@ -29,7 +29,7 @@ class Tum:
 
     def read(self, path: Path, options: ReadOptions | None = None, notes: Notes | None = None) -> Trajectory:
         """Read a trajectory; its velocity is the central difference of the positions."""
-        values = table.parse(path, table.read_text(path).splitlines(), 0, _COLUMNS, None)
+        values = table.parse(path, table.read_lines(path), 0, _COLUMNS, None)
         t = values["t"]
         pos_w = np.stack([values[name] for name in ("x", "y", "z")], axis=1)
         quat = np.stack([values[name] for name in ("qw", "qx", "qy", "qz")], axis=1)

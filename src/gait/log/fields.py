@@ -153,7 +153,9 @@ def _refuse_non_finite(array: AnyArray, name: str, what: str, t: AnyArray | None
     row = int(np.argwhere(~good)[0][0])
     bad = array[row][~good[row]].flat[0]
     when = "" if t is None else f" (t = {t[row]:.9g} s)"
-    raise GaitError(f"{what} field {name} is {bad} at row {row}{when}: drop or repair that row")
+    rows = int(np.count_nonzero(~good.reshape(len(good), -1).all(axis=1)))
+    which = "that row" if rows == 1 else f"the {rows} of {len(array)} rows like it"
+    raise GaitError(f"{what} field {name} is {bad} at row {row}{when}: drop or repair {which}")
 
 
 def _unit_quaternions(quat: AnyArray, name: str, what: str, t: AnyArray) -> AnyArray:

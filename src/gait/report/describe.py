@@ -90,14 +90,15 @@ def _uses(log: Log) -> list[str]:
     contact = next((name for name in ("tau", "foot_force", "contact") if getattr(log, name) is not None), None)
     targets = log.q_des is not None
     forces = "tau" if log.tau is not None else "q_des and gains" if targets else ""
-    filters = f"tell contacts from {contact}" if contact else "tell contacts from q_des and gains" if targets else ""
+    source = contact or ("q_des and gains" if targets else "")
+    filters = f"detect contacts from {source}" if source else ""
     return [
         f"- gait-legs uses gyro, accel, q, dq{f' and {forces}' if forces else ' alone: no tau, no q_des'}",
         f"- gait uses gyro, accel, q, dq{' and q_des' if targets else ' alone; gait-flat and nmn need q_des'}",
         f"- filters on contacts {filters or 'cannot run: they need tau, foot_force, contact or q_des'}",
-        "- ground truth serves for the start and for the score"
+        "- ground truth is used for the initial state and to compute errors"
         if log.has_truth
-        else "- no ground truth: nothing to score against",
+        else "- no ground truth: errors cannot be computed",
     ]
 
 

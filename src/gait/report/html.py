@@ -16,6 +16,7 @@ from gait.io.atomic import atomic_path
 from gait.log import Log, Trajectory
 from gait.report import table as render
 from gait.report.chart import Chart
+from gait.report.describe import MISSING
 from gait.report.method_table import FIGURES, method_table
 from gait.report.plots import plot
 from gait.report.run_charts import run_charts
@@ -147,7 +148,8 @@ def _figure(chart: Chart) -> str:
 
 def _facts(facts: Sequence[Row]) -> str:
     lines = []
-    for row in facts:
+    # What is not installed made nothing: it is for bug reports.
+    for row in (one for one in facts if one.value != MISSING and not one.name.startswith("extra_")):
         value = _text(render.format_value(row.value)) + (f" {_text(row.unit)}" if row.unit != "-" else "")
         lines.append(f'<tr><th scope="row">{_text(row.name)}</th><td><code>{value}</code></td></tr>')
     return f'<div class="scroll"><table class="facts"><tbody>\n{chr(10).join(lines)}\n</tbody></table></div>'

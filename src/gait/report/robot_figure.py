@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,12 @@ from gait.report.draw import DPI, STYLE
 from gait.robot import Robot
 
 _VIEWS = (("side", 0, "x forward, m"), ("front", 1, "y left, m"))
+
+_LABEL: dict[str, Any] = {
+    "textcoords": "offset points", "fontsize": 8, "zorder": 5,
+    "bbox": {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5},
+}  # fmt: skip
+"""Readable on top of a leg."""
 
 
 def draw_robot(robot: Robot, path: Path) -> None:
@@ -27,15 +34,9 @@ def draw_robot(robot: Robot, path: Path) -> None:
         axes = figure.subplots(1, 2, sharey=True)
         for ax, (title, k, label) in zip(axes, _VIEWS, strict=True):
             ax.plot(0.0, 0.0, "k+", markersize=10)
-            ax.annotate(robot.base_link, (0.0, 0.0), xytext=(6, 8), textcoords="offset points", fontsize=8)
+            ax.annotate(robot.base_link, (0.0, 0.0), xytext=(6, 8), **_LABEL)
             ax.plot(robot.imu_position[k], robot.imu_position[2], "ks", markersize=5, fillstyle="none")
-            ax.annotate(
-                "IMU",
-                (robot.imu_position[k], robot.imu_position[2]),
-                xytext=(6, -12),
-                textcoords="offset points",
-                fontsize=8,
-            )
+            ax.annotate("IMU", (robot.imu_position[k], robot.imu_position[2]), xytext=(6, -12), **_LABEL)
             for leg, points, sole in zip(robot.legs, legs, corners, strict=True):
                 line = ax.plot(points[:, k], points[:, 2], "o-", markersize=4, label=leg.name)[0]
                 outline = np.vstack([sole, sole[:1]])

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SPACE = "\N{NO-BREAK SPACE}"
 _COARSE = ("us", "ms", "s", "%", "Hz", "mm", "deg")
 """Units of which a tenth is fine enough."""
+TEXT = 24
+"""A value of more characters is a text, not a number."""
 ROOMY = 4
 """A table of more columns fits 80 characters only with little padding, and with deviations below the means."""
 
@@ -190,9 +192,12 @@ def rows_to_table(rows: Iterable[Row]) -> RichTable:
     """Rows of name, value and unit for a terminal."""
     from rich.text import Text
 
+    rows = list(rows)
+    wide = any(len(format_value(row.value)) > TEXT for row in rows)
     table = _grid()
     table.add_column("name", no_wrap=True)
-    table.add_column("value", justify="right", overflow="fold")
+    # Numbers below each other, but lines of text from the left.
+    table.add_column("value", justify="left" if wide else "right", overflow="fold")
     table.add_column("unit", no_wrap=True)
     for row in rows:
         # Text, not markup: a name with brackets in it is printed as it is.

@@ -183,7 +183,8 @@ function curves() {
   const [times, digits] = ticks(state.from, state.to, Math.max(2, Math.floor((width - left - right) / 90)));
   marks(pen, width, height);
   panels.forEach((panel, k) => {
-    const y0 = above + k * tall, y1 = y0 + tall - 6;
+    // In low panels the label stands in a line of its own above the curves, not beside them.
+    const flat = tall < 80, y0 = above + k * tall + (flat ? 13 : 0), y1 = above + (k + 1) * tall - 6;
     let low = Infinity, high = -Infinity;
     for (const track of tracks) {
       if (!track.on) continue;
@@ -195,7 +196,7 @@ function curves() {
     pen.strokeStyle = css("--line"); pen.lineWidth = 1; pen.fillStyle = css("--soft"); pen.textAlign = "right"; pen.textBaseline = "middle";
     // Not at the edge, where the next panel has a label of its own.
     const pixel = (high - low) / (y1 - y0);
-    const [values, places] = ticks(low + 2 * pixel, high - 5 * pixel, Math.max(2, Math.floor((y1 - y0) / 26)));
+    const [values, places] = ticks(low + (flat ? 0 : 2) * pixel, high - (flat ? 0 : 5) * pixel, Math.max(2, Math.floor((y1 - y0) / 26)));
     for (const one of values) {
       pen.beginPath(); pen.moveTo(left, up(one)); pen.lineTo(width - right, up(one)); pen.stroke();
       pen.fillText(one.toFixed(places), left - 5, up(one));
@@ -205,12 +206,7 @@ function curves() {
     for (const track of [...tracks.filter((one) => one !== truth), truth]) if (track && track.on) curve(pen, panel, track, first, last, width, up);
     pen.restore();
     pen.save(); pen.fillStyle = css("--ink");
-    if (tall < 80) {
-      // Over the curves, for there is no room beside them.
-      pen.textAlign = "left"; pen.fillStyle = css("--page"); pen.globalAlpha = 0.8;
-      pen.fillRect(left + 1, y0 - 1, pen.measureText(panel.label).width + 7, 14);
-      pen.fillStyle = css("--ink"); pen.globalAlpha = 1; pen.fillText(panel.label, left + 4, y0 + 6);
-    }
+    if (flat) { pen.textAlign = "left"; pen.fillText(panel.label, left + 4, y0 - 7); }
     else { pen.translate(10, (y0 + y1) / 2); pen.rotate(-Math.PI / 2); pen.textAlign = "center"; pen.fillText(panel.label, 0, 0); }
     pen.restore();
   });

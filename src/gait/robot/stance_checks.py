@@ -34,7 +34,7 @@ def _mistakes(robot: Robot) -> Iterator[str]:
         if not 0.02 < leg.length < 5.0:
             yield f"the leg {leg.name} is {leg.length:.3g} m long: lengths are in metres"
         if not leg.mass.sum() > 0.0:
-            yield f"the links of {leg.name} have no mass: torques cannot be told from the ground's"
+            yield f"the links of {leg.name} have no mass: their torques cannot be separated from the ground's"
     if not sideways and np.ptp(lowest) > 0.1 * robot.leg_length:
         yield f"in stance the feet differ in height by {np.ptp(lowest):.2f} m: check `stand`"
     for chain, own in zip(robot.chains, robot.by_leg(robot.q_stand), strict=True):
@@ -49,7 +49,7 @@ def _mistakes(robot: Robot) -> Iterator[str]:
     if np.linalg.norm(robot.imu_position) > 3.0 * robot.leg_length:
         yield f"the IMU is {np.linalg.norm(robot.imu_position):.2f} m from the origin of {robot.base_link}"
     if not robot.kp.any():
-        yield "no joint has a gain (kp): torques must be measured, joint targets do not tell them"
+        yield "no joint has a gain (kp): torques must be measured, since joint targets do not give them"
     if not sideways:
         yield from _heading(robot, feet)
     centre = robot.base.com[:2]
