@@ -17,7 +17,7 @@
 #include "core.h"
 
 static const double STEP = 0.02, SPAN = 0.02 * ADAPT_LAGS; /* s from one moment to the next, and to that of comparison */
-static const double KEPT = 0.607;        /* of the average of legs from one moment to the next: a time constant of 0.04 s */
+static const double KEPT = 0.5;          /* of the average of legs from one moment to the next: a time constant of 0.03 s */
 static const double LEAST_FACTOR = 0.25; /* of legs, on variances */
 static const double MEMORY = 150.0;      /* differences that are averaged: 3 s */
 static const double PRIOR = 30.0;        /* differences as claimed and without noise, as if seen before the first */

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 # As in core/adapt.c and `gait.reference.adapted_noise`, which explain them.
 STEP, LAGS = 0.02, 15
 SPAN = STEP * LAGS
-KEPT, LEAST_FACTOR = 0.607, 0.25
+KEPT, LEAST_FACTOR = 0.5, 0.25
 MEMORY, PRIOR = 150.0, 30.0
 LEAST_STD, SPREAD_SHARE, RIDGE = 0.03, 0.25, 0.05
 CAUTION, MOST_NOISE, MOST_FACTOR = 1.0, 0.3, 4.0

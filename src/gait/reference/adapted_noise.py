@@ -23,8 +23,8 @@ from gait.arrays import Array
 STEP, LAGS = 0.02, 15
 """Seconds from one moment to the next, and how many moments lie between the two that are compared."""
 SPAN = STEP * LAGS
-KEPT, LEAST_FACTOR = 0.607, 0.25
-"""Share of the average of legs that is kept from one moment to the next: a time constant of 0.04 s; and least factor on
+KEPT, LEAST_FACTOR = 0.5, 0.25
+"""Share of the average of legs that is kept from one moment to the next: a time constant of 0.03 s; and least factor on
 their variances. Chosen on walks of the Go1, the G1 and random bipeds."""
 MEMORY, PRIOR = 150.0, 30.0
 """Differences that are averaged: 3 s; and those as claimed and without noise, as if seen before the first."""
