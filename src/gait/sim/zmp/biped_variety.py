@@ -123,7 +123,8 @@ def without_waist(robot: Robot) -> Robot:
     columns = {
         name: getattr(robot, name)[own]
         for name in (
-            "q_lower", "q_upper", "torque_limit", "velocity_limit", "damping", "friction", "kp", "kd", "q_stand", "zeros",
+            "q_lower", "q_upper", "torque_limit", "velocity_limit", "damping", "friction", "kp", "kd", "q_stand",
+            "zeros",
         )
     }  # fmt: skip
     return replace(robot, legs=legs, base=combined(links), **columns)
