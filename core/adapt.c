@@ -7,18 +7,19 @@
  * slip differ along the ground, feet that give way differ vertically, and a noisy IMU in both: what both show is taken
  * for its noise.
  *
- * What legs claim is for errors that last 0.1 s. So measurements of legs are averaged for about as long before they are
- * compared: errors that last less would pass for larger ones, and the factor may then be less than 1. Errors that last
- * longer than 0.3 s do not show, so it has a least value. What a network of the whole body claims is for longer errors:
- * its single measurements are compared, and can only show that they are worse. */
+ * What legs claim is for errors that last 0.1 s. Those of soles do so: they come with impacts and changes of load. So
+ * they are averaged for about as long before they are compared, for errors that last less would pass for larger ones, and
+ * the factor may then be less than 1. Errors that last longer than 0.3 s do not show, so it has a least value. Feet that
+ * are balls have such errors, of their radius and of how they roll, and so has a network of the whole body: there single
+ * measurements are compared, and can only show that they are worse. */
 #include <math.h>
 #include <string.h>
 
 #include "core.h"
 
 static const double STEP = 0.02, SPAN = 0.02 * ADAPT_LAGS; /* s from one moment to the next, and to that of comparison */
-static const double KEPT = 0.5;          /* of the average of legs from one moment to the next: a time constant of 0.03 s */
-static const double LEAST_FACTOR = 0.25; /* of legs, on variances */
+static const double KEPT = 0.5;          /* of the average from one moment to the next: a time constant of 0.03 s */
+static const double LEAST_FACTOR = 0.25; /* of soles, on variances */
 static const double MEMORY = 150.0;      /* differences that are averaged: 3 s */
 static const double PRIOR = 30.0;        /* differences as claimed and without noise, as if seen before the first */
 static const double LEAST_STD = 0.03;    /* of a difference, m/s: smaller ones count alike */
@@ -27,12 +28,12 @@ static const double RIDGE = 0.05;        /* by how much the fit prefers a factor
 static const double CAUTION = 1.0;       /* of what both show once more: brief errors show less over 0.3 s */
 static const double MOST_NOISE = 0.3, MOST_FACTOR = 4.0; /* m/s^2/sqrt(Hz); on variances */
 
-void adapt_reset(gait_adapt *a, int legs)
+void adapt_reset(gait_adapt *a, int soles)
 {
     memset(a, 0, sizeof *a);
     a->factor[0] = a->factor[1] = 1.0;
-    a->kept = legs ? KEPT : 0.0;
-    a->least = legs ? LEAST_FACTOR : 1.0;
+    a->kept = soles ? KEPT : 0.0;
+    a->least = soles ? LEAST_FACTOR : 1.0;
 }
 
 /* Nothing is compared with what was measured before. */

@@ -327,6 +327,7 @@ double pd_torque(const gait_robot *robot, int joint, double e, double dq);
 /* soles.c */
 void leg_contact_lever(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], const double *wrench_b,
                        double out[3]);
+int all_soles(const gait_robot *robot);
 int sole_rests(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], const double lever_b[3], double load);
 void sole_bias(const gait_t *g, const double rate_b[3], double bias_i[3]);
 void soles_correct(gait_t *g);
@@ -336,7 +337,7 @@ void flexure_velocity(const leg_pose *m, const double *tau_rate, const double ab
 void flexure_learn(gait_t *g, const prediction *p, const double bias_b[3]);
 
 /* adapt.c */
-void adapt_reset(gait_adapt *a, int legs);
+void adapt_reset(gait_adapt *a, int soles);
 void adapt_forget(gait_adapt *a);
 int adapt_due(const gait_adapt *a);
 void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3]);

@@ -21,7 +21,6 @@ from gait.nets.build import build, network_of, weights_of
 from gait.nets.features import FOOT_ACCEL, PER_LEG, POSITION, SHARED
 from gait.nets.legs import LegsNet
 from gait.parameters import LEGS_NOISE, Options, Prior, ProcessNoise
-from gait.reference.adapted_noise import AdaptedNoise
 from gait.reference.disagreement import Consensus, ConsistencyMonitor
 from gait.reference.filter import ReferenceFilter, imu_state, prior_std
 from gait.reference.network import NumpyLegs
@@ -155,7 +154,6 @@ def fused(
     """The filter and the fusion of legs, written down once more: velocity, combined velocity and its log-std."""
     R_bi, arm = lie.rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
     R_wb, ekf = lie.rotation_from_quat(log.quat_wb_wxyz[0]), ReferenceFilter(LEGS_NOISE, options)
-    ekf.adapted = AdaptedNoise(of_legs=True)
     ekf.start(*imu_state(R_wb, log.vel_w[0], log.pos_w[0], log.gyro[0], R_bi, arm), prior_std(Prior()))
     length = float(np.linalg.norm(robot.offsets[:, 2:], axis=2).sum(1).max())
     own = features[:, SHARED:].reshape(len(log), -1, PER_LEG)[:, used]

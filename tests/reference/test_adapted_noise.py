@@ -22,9 +22,9 @@ def estimated(noise: float, wrong: np.ndarray, std: float = 0.01, seed: int = 0,
     return found
 
 
-def of_legs(claimed: float, lasts: int, seed: int = 0) -> AdaptedNoise:
+def of_soles(claimed: float, lasts: int, seed: int = 0) -> AdaptedNoise:
     """Measurements that claim so many times their variance, which varies; their errors last for so many moments."""
-    rng, found, unit = np.random.default_rng(seed), AdaptedNoise(of_legs=True), np.zeros(3)
+    rng, found, unit = np.random.default_rng(seed), AdaptedNoise(of_soles=True), np.zeros(3)
     for k in range(3000):
         unit = rng.normal(size=3) if k % lasts == 0 else unit
         std = 0.06 + 0.05 * np.sin(2.0 * np.pi * k * STEP / 0.9)
@@ -65,20 +65,20 @@ def test_a_gap_in_the_measurements_is_not_compared_across() -> None:
 
 
 def median_factor(claimed: float, lasts: int) -> float:
-    return float(np.median([of_legs(claimed, lasts, seed).factors for seed in range(6)]))
+    return float(np.median([of_soles(claimed, lasts, seed).factors for seed in range(6)]))
 
 
 @pytest.mark.parametrize("claimed", [0.5, 1.0, 2.0])
-def test_legs_count_for_what_they_are(claimed: float) -> None:
+def test_soles_count_for_what_they_are(claimed: float) -> None:
     """Errors that last for about 0.1 s, as claimed."""
     assert median_factor(claimed, 5) == pytest.approx(1.0 / claimed, rel=0.35)
 
 
-def test_legs_that_claim_too_much_have_a_least_factor() -> None:
+def test_soles_that_claim_too_much_have_a_least_factor() -> None:
     assert median_factor(30.0, 5) == LEAST_FACTOR
 
 
-def test_brief_errors_of_legs_are_smaller_than_they_look() -> None:
+def test_brief_errors_of_soles_are_smaller_than_they_look() -> None:
     assert median_factor(1.0, 1) < 0.5 * median_factor(1.0, 10)
 
 

@@ -130,9 +130,7 @@ def test_the_pendulum_obeys_its_equation_and_ends_over_the_foot() -> None:
 
 
 def test_who_cannot_is_told() -> None:
-    with pytest.raises(
-        GaitError, match="five to seven joints that turn, with soles, which go1 does not have"
-    ):
+    with pytest.raises(GaitError, match="five to seven joints that turn, with soles, which go1 does not have"):
         replace(WALK, robot="go1")
     g1 = Robot.load("g1")
     with pytest.raises(GaitError, match="gait robot import FILE --sole"):

@@ -47,9 +47,9 @@ class TorchAdaptedNoise(nn.Module):
     """Sum of the weights in it (3, n)."""
     groups: Tensor
 
-    def __init__(self, n: int, dtype: torch.dtype, of_legs: bool = False) -> None:
+    def __init__(self, n: int, dtype: torch.dtype, of_soles: bool = False) -> None:
         super().__init__()
-        self.kept, self.least = (KEPT, LEAST_FACTOR) if of_legs else (0.0, 1.0)
+        self.kept, self.least = (KEPT, LEAST_FACTOR) if of_soles else (0.0, 1.0)
         shapes = {"inertial": (3, n), "since": (n,), "known": (n,), "means": (5, 2, n)}
         shapes |= {"noise2": (2, n), "more": (2, n), "average": (3, n), "weight": (3, n)}
         for name, shape in {**shapes, "apart": (LAGS, 3, n), "variance": (LAGS, 3, n)}.items():

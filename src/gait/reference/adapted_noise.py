@@ -6,10 +6,11 @@ got wrong in between, whatever they claim: E[d^2] = f (r + r') + q T. Weighted l
 difference weighted by the inverse square of its expected variance. Feet that slip differ along the ground, feet that
 give way differ vertically, and a noisy IMU in both: the geometric mean of the two q is taken for its noise.
 
-What legs claim is for errors that last 0.1 s, so measurements of legs are averaged for about as long before they are
-compared: errors that last less would pass for larger ones. Then f may be less than 1. Errors that last longer than T
-do not show, so it has a least value. A network of the whole body claims for errors that last longer: its single
-measurements are compared, and can only show that they are worse.
+What legs claim is for errors that last 0.1 s. Those of soles do so: they come with impacts and changes of load. So they
+are averaged for about as long before they are compared, for errors that last less would pass for larger ones, and f may
+then be less than 1. Errors that last longer than T do not show, so it has a least value. Feet that are balls have such
+errors, of their radius and of how they roll, and so has a network of the whole body: there single measurements are
+compared, and can only show that they are worse.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ STEP, LAGS = 0.02, 15
 """Seconds from one moment to the next, and how many moments lie between the two that are compared."""
 SPAN = STEP * LAGS
 KEPT, LEAST_FACTOR = 0.5, 0.25
-"""Share of the average of legs that is kept from one moment to the next: a time constant of 0.03 s; and least factor on
-their variances. Chosen on walks of the Go1, the G1 and random bipeds."""
+"""Share of the average of soles that is kept from one moment to the next: a time constant of 0.03 s; and least factor
+on their variances. Chosen on walks of the G1 and of random bipeds."""
 MEMORY, PRIOR = 150.0, 30.0
 """Differences that are averaged: 3 s; and those as claimed and without noise, as if seen before the first."""
 LEAST_STD = 0.03
@@ -46,9 +47,9 @@ GROUPS = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 class AdaptedNoise:
     """The noise of one accelerometer and of the measurements beside it."""
 
-    def __init__(self, of_legs: bool = False) -> None:
-        """Of a filter whose measurements are those of legs, or of another one."""
-        self.kept, self.least = (KEPT, LEAST_FACTOR) if of_legs else (0.0, 1.0)
+    def __init__(self, of_soles: bool = False) -> None:
+        """Of a filter whose measurements are those of legs with soles, or of another one."""
+        self.kept, self.least = (KEPT, LEAST_FACTOR) if of_soles else (0.0, 1.0)
         self.reset()
 
     def reset(self) -> None:

@@ -133,7 +133,8 @@ class ReferenceVelocityAided:
         self.robot, self.source, self.prior = robot, source, prior
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
         self.ekf = ReferenceFilter(noise, options)
-        self.ekf.adapted = AdaptedNoise(of_legs=isinstance(source, LegsVelocity))
+        soles = all(leg.foot.is_flat for leg in robot.legs)
+        self.ekf.adapted = AdaptedNoise(of_soles=isinstance(source, LegsVelocity) and soles)
         self.monitor = ConsistencyMonitor(self.ekf, self.R_bi)
 
     def start(self, R_wb: Array, vel_w: Array, pos_w: Array, gyro: Array) -> None:
