@@ -164,7 +164,7 @@ def test_a_waist_that_is_held_moves_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["t1", "h1"])
 def test_bipeds_with_a_waist_or_without_an_ankle_that_rolls_walk(name: str) -> None:
-    simulation = Simulation(*draw_episode(replace(WALK, robot=name), 0)[:2])
+    simulation = Simulation(*draw_episode(replace(WALK, robot=name, seconds=4.0), 0)[:2])
     while not simulation.done:
         simulation.step()
     raw, walker = simulation.episode(), simulation.controller
