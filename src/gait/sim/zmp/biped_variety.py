@@ -28,6 +28,8 @@ LEG_JOINTS = 5, 6, 7
 """How many joints of its own a leg may have: without an ankle that rolls, or with toes on a joint."""
 DAMPING_TIME = 0.02
 """Velocity gain over position gain, s."""
+_QUICK = 50.0
+"""Natural frequency of a drive with its own rotor, rad/s, at least."""
 _ROTOR = 2.5
 """Rotor inertia over the velocity gain times the time step, at least: the damping is explicit."""
 _STRONG = 1.5
@@ -208,6 +210,8 @@ def _driven(robot: Robot, variant: BipedVariant) -> Robot:
     load = robot.mass * GRAVITY * robot.leg_length
     ankles = [np.arange(leg.num_joints) >= _ankle(leg) for leg in robot.legs]
     kp: Array = STIFFNESS * variant.stiffness * load * np.where(np.concatenate(ankles), ANKLES, 1.0)
+    # Heavy rotors in a light robot need stiffer drives than its weight does, or the feet come late.
+    kp = np.maximum(kp, _QUICK**2 * robot.armature)
     kd = variant.damping_time * kp
     rotor = robot.by_leg(_ROTOR * kd * TIMESTEP)
     legs = tuple(
