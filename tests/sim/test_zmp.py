@@ -185,3 +185,11 @@ def test_a_leg_with_fewer_joints_puts_its_foot_where_it_belongs() -> None:
     assert miss.max() < 5e-4
     off = chain.link_poses(found)[0][0, -1] @ tilted[0].T
     assert np.arccos(np.clip((np.trace(off) - 1.0) / 2.0, -1.0, 1.0)) < 0.06
+
+
+def test_heavy_rotors_in_a_light_robot_get_drives_that_are_quick(tmp_path: Path) -> None:
+    g1 = Robot.load("g1")
+    heavy = replace(g1, legs=tuple(replace(leg, armature=np.full(6, 2.0)) for leg in g1.legs))
+    (tmp_path / "heavy.yaml").write_text(robot_text(heavy))
+    driven, usual = biped_of(str(tmp_path / "heavy.yaml"), None), biped_of("g1", None)
+    assert (np.sqrt(driven.kp / driven.armature) >= 49.9).all() and (driven.kp > usual.kp).all()
