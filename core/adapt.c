@@ -18,7 +18,7 @@
 #include "core.h"
 
 static const double STEP = 0.02, SPAN = 0.02 * ADAPT_LAGS; /* s from one moment to the next, and to that of comparison */
-static const double KEPT = 0.5;          /* of the average from one moment to the next: a time constant of 0.03 s */
+static const double AVERAGE_KEPT = 0.5;  /* of the average from one moment to the next: a time constant of 0.03 s */
 static const double LEAST_FACTOR = 0.25; /* of soles, on variances */
 static const double MEMORY = 150.0;      /* differences that are averaged: 3 s */
 static const double PRIOR = 30.0;        /* differences as claimed and without noise, as if seen before the first */
@@ -32,7 +32,7 @@ void adapt_reset(gait_adapt *a, int soles)
 {
     memset(a, 0, sizeof *a);
     a->factor[0] = a->factor[1] = 1.0;
-    a->kept = soles ? KEPT : 0.0;
+    a->kept = soles ? AVERAGE_KEPT : 0.0;
     a->least = soles ? LEAST_FACTOR : 1.0;
 }
 
