@@ -5,13 +5,21 @@
  * wrong in between, whatever they claim: lost or aliased impacts, vibration, scale, mounting. So the squares of the
  * differences are fitted by factor * r + noise * time, each weighted by the inverse square of its expected variance. Feet that
  * slip differ along the ground, feet that give way differ vertically, and a noisy IMU in both: what both show is taken
- * for its noise. */
+ * for its noise.
+ *
+ * What legs claim is for errors that last 0.1 s. Those of soles do so: they come with impacts and changes of load. So
+ * they are averaged for about as long before they are compared, for errors that last less would pass for larger ones, and
+ * the factor may then be less than 1. Errors that last longer than 0.3 s do not show, so it has a least value. Feet that
+ * are balls have such errors, of their radius and of how they roll, and so has a network of the whole body: there single
+ * measurements are compared, and can only show that they are worse. */
 #include <math.h>
 #include <string.h>
 
 #include "core.h"
 
 static const double STEP = 0.02, SPAN = 0.02 * ADAPT_LAGS; /* s from one moment to the next, and to that of comparison */
+static const double AVERAGE_KEPT = 0.5;  /* of the average from one moment to the next: a time constant of 0.03 s */
+static const double LEAST_FACTOR = 0.25; /* of soles, on variances */
 static const double MEMORY = 150.0;      /* differences that are averaged: 3 s */
 static const double PRIOR = 30.0;        /* differences as claimed and without noise, as if seen before the first */
 static const double LEAST_STD = 0.03;    /* of a difference, m/s: smaller ones count alike */
@@ -20,10 +28,19 @@ static const double RIDGE = 0.05;        /* by how much the fit prefers a factor
 static const double CAUTION = 1.0;       /* of what both show once more: brief errors show less over 0.3 s */
 static const double MOST_NOISE = 0.3, MOST_FACTOR = 4.0; /* m/s^2/sqrt(Hz); on variances */
 
-void adapt_reset(gait_adapt *a)
+void adapt_reset(gait_adapt *a, int soles)
 {
     memset(a, 0, sizeof *a);
     a->factor[0] = a->factor[1] = 1.0;
+    a->kept = soles ? AVERAGE_KEPT : 0.0;
+    a->least = soles ? LEAST_FACTOR : 1.0;
+}
+
+/* Nothing is compared with what was measured before. */
+void adapt_forget(gait_adapt *a)
+{
+    a->count = 0;
+    memset(a->weight, 0, sizeof a->weight);
 }
 
 /* Fit squares of differences: means of the weights, and weighted of r, r^2, d^2 and r d^2. */
@@ -32,7 +49,7 @@ static void fit(gait_adapt *a, int group)
     const double *m = a->means[group], r = m[1] / m[0], d2 = m[3] / m[0], ridge = RIDGE * r * r;
     const double slope = (m[4] / m[0] - r * d2 + ridge) / (m[2] / m[0] - r * r + ridge);
     const double noise = (d2 - larger(0.0, smaller(MOST_FACTOR, slope)) * r) / SPAN;
-    a->factor[group] = larger(1.0, smaller(MOST_FACTOR, slope));
+    a->factor[group] = larger(a->least, smaller(MOST_FACTOR, slope));
     a->noise2[group] = larger(0.0, smaller(MOST_NOISE * MOST_NOISE, noise));
 }
 
@@ -47,10 +64,13 @@ int adapt_due(const gait_adapt *a)
 void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3])
 {
     double sums[2][5] = {{0.0}};
-    if (a->since > 1.5 * STEP) a->count = 0; /* measurements were missing */
+    if (a->since > 1.5 * STEP) adapt_forget(a); /* measurements were missing */
     a->since = 0.0;
     for (int i = 0; i < 3; i++) {
-        const double now = velocity_w[i] - a->inertial[i], own = variance_w[i] + SPREAD_SHARE * spread_w[i];
+        const double claimed = variance_w[i] + SPREAD_SHARE * spread_w[i];
+        a->weight[i] = a->kept * a->weight[i] + 1.0 / claimed;
+        a->average[i] += (velocity_w[i] - a->inertial[i] - a->average[i]) / (claimed * a->weight[i]);
+        const double now = a->average[i], own = 1.0 / ((1.0 - a->kept) * a->weight[i]);
         const double difference = now - a->apart[a->next][i], d2 = difference * difference;
         const double r = own + a->variance[a->next][i], expected = r + a->noise2[i / 2] * SPAN + LEAST_STD * LEAST_STD;
         const double weight = 1.0 / (expected * expected);

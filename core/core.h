@@ -167,10 +167,12 @@ typedef struct gait_adapt {
     double inertial[3];             /* what the IMU alone has added to the velocity since the start, world axes */
     double since;                   /* s since the last moment that was kept */
     double accel2;                  /* square of the noise density of the accelerometer, (m/s^2)^2/Hz */
-    double factor[2];               /* on the variances that measurements claim, at least 1 */
+    double kept, least;             /* of the average from one moment to the next; least factor */
+    double factor[2];               /* on the variances that measurements claim */
     double noise2[2];               /* squares of the noise density by each group */
     double means[2][5];             /* of differences: weights, and weighted r, r^2, d^2, r d^2 */
     double known;                   /* differences so far, at most those that are averaged */
+    double average[3], weight[3];   /* of measured velocity less `inertial` over the last moments; sum of the weights in it */
     int32_t next, count;
     double apart[ADAPT_LAGS][3];    /* measured velocity less `inertial`, of the last moments */
     double variance[ADAPT_LAGS][3]; /* of those measurements */
@@ -252,6 +254,7 @@ double pd_torque(const gait_robot *robot, int joint, double e, double dq);
 /* soles.c */
 void leg_contact_lever(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], const double *wrench_b,
                        double out[3]);
+int all_soles(const gait_robot *robot);
 int sole_rests(const gait_robot *robot, int leg, const leg_pose *m, const double up_b[3], const double lever_b[3], double load);
 void sole_bias(const gait_t *g, const double rate_b[3], double bias_i[3]);
 void soles_correct(gait_t *g);
@@ -261,7 +264,8 @@ void flexure_velocity(const leg_pose *m, const double *tau_rate, const double ab
 void flexure_learn(gait_t *g, const prediction *p, const double bias_b[3]);
 
 /* adapt.c */
-void adapt_reset(gait_adapt *a);
+void adapt_reset(gait_adapt *a, int soles);
+void adapt_forget(gait_adapt *a);
 int adapt_due(const gait_adapt *a);
 void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3]);
 

@@ -359,7 +359,7 @@ void gait_reset_pose(gait_t *g, const double quat_wb_wxyz[4], const double pos_w
     g->monitor.heading = 0.0;
     memset(g->monitor.aside, 0, sizeof g->monitor.aside);
     memset(g->feet.known, 0, sizeof g->feet.known);
-    g->adapt.count = 0; /* velocities of before are in other axes */
+    adapt_forget(&g->adapt); /* velocities of before are in other axes */
     memcpy(g->safe_R, f->R, sizeof g->safe_R);
     memcpy(g->safe_p, f->x[1], sizeof g->safe_p);
 }

@@ -16,6 +16,14 @@ static const double INSIDE = 0.8;  /* of the sole's extent: a centre of pressure
 static const double BIAS_STD = 1.0, BIAS_BY_TURN = 40.0;
 static const double FASTEST = 0.9; /* rad/s of a sole that rests */
 
+/* Whether all feet are soles. */
+int all_soles(const gait_robot *robot)
+{
+    int soles = 0;
+    for (int leg = 0; leg < robot->legs; leg++) soles += robot->corner_count[leg] > 0;
+    return soles == robot->legs;
+}
+
 /* From the lowest corners to the centre of the foot: of one corner, of an edge, or, while it is level, around the centre. */
 static void lowest_corners(const gait_robot *robot, int leg, const double R[9], const double up_b[3], double out[3])
 {

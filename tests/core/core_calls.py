@@ -162,10 +162,11 @@ class CAdapt(Structure):
 
     _fields_ = (
         ("inertial", _VECTOR),
-        *((name, c_double) for name in ("since", "accel2")),
+        *((name, c_double) for name in ("since", "accel2", "kept", "least")),
         *((name, c_double * 2) for name in ("factor", "noise2")),
         ("means", c_double * 5 * 2),
         ("known", c_double),
+        *((name, _VECTOR) for name in ("average", "weight")),
         *((name, c_int32) for name in ("next", "count")),
         *((name, _VECTOR * 15) for name in ("apart", "variance")),
     )

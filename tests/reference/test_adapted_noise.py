@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gait.reference.adapted_noise import CAUTION, MOST_NOISE, STEP, AdaptedNoise
+from gait.reference.adapted_noise import CAUTION, LEAST_FACTOR, MOST_NOISE, STEP, AdaptedNoise
 
 SECONDS = 20.0
 
@@ -19,6 +19,17 @@ def estimated(noise: float, wrong: np.ndarray, std: float = 0.01, seed: int = 0,
         found.propagated(change + rng.normal(0.0, noise * np.sqrt(dt), 3), dt)
         error = wrong * np.sin(2.0 * np.pi * 1.7 * k * dt) + rng.normal(0.0, std, 3)
         found.measure(true + error, np.full(3, std**2), np.zeros(3))
+    return found
+
+
+def of_soles(claimed: float, lasts: int, seed: int = 0) -> AdaptedNoise:
+    """Measurements that claim so many times their variance, which varies; their errors last for so many moments."""
+    rng, found, unit = np.random.default_rng(seed), AdaptedNoise(of_soles=True), np.zeros(3)
+    for k in range(3000):
+        unit = rng.normal(size=3) if k % lasts == 0 else unit
+        std = 0.06 + 0.05 * np.sin(2.0 * np.pi * k * STEP / 0.9)
+        found.propagated(np.zeros(3), STEP)
+        found.measure(std * unit, np.full(3, claimed * std**2), np.zeros(3))
     return found
 
 
@@ -51,3 +62,30 @@ def test_a_gap_in_the_measurements_is_not_compared_across() -> None:
     found.propagated(np.full(3, 5.0), 1.0)  # a second without measurements, in which the IMU was wrong
     found.measure(np.zeros(3), np.full(3, 1e-4), np.zeros(3))
     assert len(found.moments) == 1 and found.density == before
+
+
+def median_factor(claimed: float, lasts: int) -> float:
+    return float(np.median([of_soles(claimed, lasts, seed).factors for seed in range(6)]))
+
+
+@pytest.mark.parametrize("claimed", [0.5, 1.0, 2.0])
+def test_soles_count_for_what_they_are(claimed: float) -> None:
+    """Errors that last for about 0.1 s, as claimed."""
+    assert median_factor(claimed, 5) == pytest.approx(1.0 / claimed, rel=0.35)
+
+
+def test_soles_that_claim_too_much_have_a_least_factor() -> None:
+    assert median_factor(30.0, 5) == LEAST_FACTOR
+
+
+def test_brief_errors_of_soles_are_smaller_than_they_look() -> None:
+    assert median_factor(1.0, 1) < 0.5 * median_factor(1.0, 10)
+
+
+def test_a_network_of_the_whole_body_never_counts_for_more_than_it_claims() -> None:
+    rng, found = np.random.default_rng(0), AdaptedNoise()
+    for k in range(2000):
+        std = 0.02 + 0.01 * np.sin(0.1 * k)
+        found.propagated(np.zeros(3), STEP)
+        found.measure(rng.normal(0.0, std, 3), np.full(3, 10.0 * std**2), np.zeros(3))
+    assert (found.factors == 1.0).all()

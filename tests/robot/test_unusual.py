@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from gait.robot.leg_detection import read_model, robot_of
 from gait.robot.stance_checks import mistakes
 
 mujoco: Any = needs.package("mujoco")
+
+
+MASS = '<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>'
 
 
 def write(tmp_path: Path, text: str, name: str = "model.xml") -> Path:
@@ -231,3 +235,53 @@ def test_a_log_of_a_robot_with_a_waist_runs(
     chart = (tmp_path / "runs/run/latest/report.html").read_text()
     assert chart.count("waist") >= 2 and "left (rad)" in chart and "right (rad)" in chart
     assert main(["info", "walk.npz"]) == 0 and "ok   joints: in range" in capsys.readouterr().out
+
+
+def test_a_part_of_a_scene_names_the_scene(tmp_path: Path) -> None:
+    """As in MuJoCo Playground, where a robot's contact pairs need the floor of its scenes."""
+    pair = '<contact><pair geom1="ground" geom2="floor"/></contact>'
+    part = write(tmp_path, biped().replace("</mujoco>", f"{pair}</mujoco>"), "part.xml")
+    write(tmp_path, "<mujoco/>", "another.xml")
+    with pytest.raises(GaitError, match=r"'floor' not found[^;]*$"):
+        read_model(part)
+    whole = write(tmp_path, '<mujoco><include  file="part.xml"/></mujoco>', "whole.xml")
+    with pytest.raises(GaitError, match=f"part.xml is a part of {whole}: name that file"):
+        read_model(part)
+
+
+def test_a_ball_on_its_own_link_is_the_foot_where_the_shank_lies(tmp_path: Path) -> None:
+    """At the zeros of a URDF without a stance, legs may be folded and their shanks level."""
+    rod = '<geometry><cylinder length="0.2" radius="0.02"/></geometry>'
+    shank = f'<collision><origin xyz="0.1 0 0" rpy="0 1.5708 0"/>{rod}</collision>'
+    legs = "".join(
+        f'''<link name="{side}_thigh">{MASS}</link><link name="{side}_shank">{MASS}{shank}</link>
+        <link name="{side}_toe"><collision><geometry><sphere radius="0.02"/></geometry></collision></link>
+        <joint name="{side}_hip" type="revolute"><parent link="base"/><child link="{side}_thigh"/><axis xyz="0 1 0"/>
+        <origin xyz="0 {y} 0"/><limit lower="-2" upper="2" effort="1" velocity="1"/></joint>
+        <joint name="{side}_knee" type="revolute"><parent link="{side}_thigh"/><child link="{side}_shank"/>
+        <axis xyz="0 1 0"/><origin xyz="-0.2 0 0"/><limit lower="-2" upper="2" effort="1" velocity="1"/></joint>
+        <joint name="{side}_end" type="fixed"><parent link="{side}_shank"/><child link="{side}_toe"/>
+        <origin xyz="0.21 0 0"/></joint>'''
+        for side, y in (("left", 0.1), ("right", -0.1))
+    )
+    robot, _ = imported(
+        write(tmp_path, f'<robot name="folded"><link name="base">{MASS}</link>{legs}</robot>', "r.urdf")
+    )
+    assert [leg.foot.radius for leg in robot.legs] == [0.02, 0.02] and not any(leg.foot.is_flat for leg in robot.legs)
+    np.testing.assert_allclose(robot.feet(np.zeros(4)), [[0.01, 0.1, 0.0], [0.01, -0.1, 0.0]], atol=1e-9)
+
+
+def test_a_single_leg_is_pointed_out() -> None:
+    go1 = Robot.load("go1")
+    assert not any("only leg" in line for line in mistakes(go1))
+    first = slice(0, 3)
+    columns = {
+        name: getattr(go1, name)[first]
+        for name in (
+            "q_lower", "q_upper", "torque_limit", "velocity_limit", "damping", "friction", "kp", "kd", "q_stand",
+            "zeros",
+        )
+    }  # fmt: skip
+    assert any(
+        "FR is the only leg that was found" in line for line in mistakes(replace(go1, legs=go1.legs[:1], **columns))
+    )

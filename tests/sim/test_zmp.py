@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("mujoco", reason=needs.extra("mujoco"))
 
 from gait import Estimator, GaitError, Robot
+from gait.lie import so3_exp
 from gait.nets.architecture import architecture_of
 from gait.robot import Foot
 from gait.robot.chain_yaml import robot_text
@@ -19,10 +20,10 @@ from gait.sim.collect import record_episode, simulate_episode
 from gait.sim.episode import UNSTABLE, RawEpisode, Simulation
 from gait.sim.episode_sampling import draw_episode
 from gait.sim.plan import CollectConfig
-from gait.sim.zmp.biped_variety import biped_of, check_biped, draw_biped
+from gait.sim.zmp.biped_variety import biped_of, check_biped, draw_biped, without_waist
 from gait.sim.zmp.leg_inverse import leg_angles
 from gait.sim.zmp.pendulum import mass_over
-from gait.sim.zmp.zmp_walker import ZmpWalker
+from gait.sim.zmp.zmp_walker import ZmpWalker, mass_centre
 from gait.train.data import read_episodes
 
 WALK = CollectConfig(gait="zmp", robot="g1", terrain="rubber", seconds=2.0, sensors="exact", nominal=True, seed=3)
@@ -130,10 +131,66 @@ def test_the_pendulum_obeys_its_equation_and_ends_over_the_foot() -> None:
 
 
 def test_who_cannot_is_told() -> None:
-    with pytest.raises(GaitError, match="the gait zmp needs two legs of six joints each with soles, which go1"):
+    with pytest.raises(GaitError, match="five to seven joints that turn, with soles, which go1 does not have"):
         replace(WALK, robot="go1")
     g1 = Robot.load("g1")
-    with pytest.raises(GaitError, match="soles"):
+    with pytest.raises(GaitError, match="gait robot import FILE --sole"):
         check_biped(replace(g1, legs=tuple(replace(leg, foot=Foot()) for leg in g1.legs)))
     with pytest.raises(GaitError, match="airborne_share is not for the gait zmp"):
         replace(WALK, airborne_share=0.5)
+
+
+@pytest.mark.parametrize("name", ["t1", "h1"])
+def test_a_waist_that_is_held_moves_nothing(name: str) -> None:
+    """Feet, masses and moments of a robot without its waist are those of the robot that does not turn it."""
+    robot = Robot.load(name)
+    waist = robot.chains[0].shared
+    stand = robot.q_stand.copy()
+    stand[[0, robot.leg_start[1]]] = 0.4  # the waist, as each leg has it
+    turned = replace(robot, q_stand=stand)
+    held = without_waist(turned)
+    assert held.num_joints == robot.num_joints - 2 * waist and held.mass == pytest.approx(robot.mass)
+    q = held.q_stand + np.random.default_rng(0).uniform(-0.3, 0.3, held.num_joints)
+    whole = np.concatenate([np.concatenate([[0.4], own]) for own in held.by_leg(q)])
+    np.testing.assert_allclose(held.feet(q), robot.feet(whole), atol=1e-12)
+    np.testing.assert_allclose(mass_centre(held, q), mass_centre(robot, whole), atol=1e-12)
+    for mine, theirs in zip(held.corners(q), robot.corners(whole), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-12)
+    for chain, full, own in zip(held.chains, robot.chains, held.by_leg(q), strict=True):
+        (R, _, _), (R_full, _, _) = chain.link_poses(own), full.link_poses(np.concatenate([[0.4], own]))
+        turned_inertia = R_full[-1] @ full.inertia[-1] @ R_full[-1].T
+        np.testing.assert_allclose(R[-1] @ chain.inertia[-1] @ R[-1].T, turned_inertia, atol=1e-12)
+    assert without_waist(held) is held
+
+
+@pytest.mark.parametrize("name", ["t1", "h1"])
+def test_bipeds_with_a_waist_or_without_an_ankle_that_rolls_walk(name: str) -> None:
+    simulation = Simulation(*draw_episode(replace(WALK, robot=name, seconds=4.0), 0)[:2])
+    while not simulation.done:
+        simulation.step()
+    raw, walker = simulation.episode(), simulation.controller
+    assert isinstance(walker, ZmpWalker) and simulation.fell_row is None
+    swings = walker.steps.swings[planned_rows(simulation, raw)]
+    speed = np.linalg.norm(raw.foot_vel_w, axis=2)
+    assert swings.any(axis=0).all() and np.mean(speed[~swings] < 0.03) > 0.8
+
+
+def test_a_leg_with_fewer_joints_puts_its_foot_where_it_belongs() -> None:
+    """What it cannot have is the roll of the sole."""
+    chain = without_waist(Robot.load("h1")).chains[0]
+    assert chain.num_joints == 5
+    q = np.array([0.05, 0.1, -0.4, 0.8, -0.4])
+    R, points, _ = chain.link_poses(q[None])
+    tilted = R[:, -1] @ so3_exp(np.array([0.05, 0.0, 0.0]))
+    found, miss = leg_angles(chain, points[:, -1], tilted, q + 0.1)
+    assert miss.max() < 5e-4
+    off = chain.link_poses(found)[0][0, -1] @ tilted[0].T
+    assert np.arccos(np.clip((np.trace(off) - 1.0) / 2.0, -1.0, 1.0)) < 0.06
+
+
+def test_heavy_rotors_in_a_light_robot_get_drives_that_are_quick(tmp_path: Path) -> None:
+    g1 = Robot.load("g1")
+    heavy = replace(g1, legs=tuple(replace(leg, armature=np.full(6, 2.0)) for leg in g1.legs))
+    (tmp_path / "heavy.yaml").write_text(robot_text(heavy))
+    driven, usual = biped_of(str(tmp_path / "heavy.yaml"), None), biped_of("g1", None)
+    assert (np.sqrt(driven.kp / driven.armature) >= 49.9).all() and (driven.kp > usual.kp).all()

@@ -8,11 +8,14 @@ from torch import Tensor, nn
 # As in core/adapt.c and `gait.reference.adapted_noise`, which explain them.
 STEP, LAGS = 0.02, 15
 SPAN = STEP * LAGS
+KEPT, LEAST_FACTOR = 0.5, 0.25
 MEMORY, PRIOR = 150.0, 30.0
 LEAST_STD, SPREAD_SHARE, RIDGE = 0.03, 0.25, 0.05
 CAUTION, MOST_NOISE, MOST_FACTOR = 1.0, 0.3, 4.0
 GROUPS = ((1.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-_STATE = ("inertial", "since", "means", "noise2", "more", "known", "place", "count", "apart", "variance")
+_STATE = (
+    "inertial", "since", "means", "noise2", "more", "known", "place", "count", "apart", "variance", "average", "weight",
+)  # fmt: skip
 
 
 class TorchAdaptedNoise(nn.Module):
@@ -25,7 +28,7 @@ class TorchAdaptedNoise(nn.Module):
     means: Tensor
     """Of differences: weights, and weighted r, r^2, d^2, r d^2, along the ground and vertically (5, 2, n)."""
     more: Tensor
-    """By how much the factor on claimed variances exceeds 1 (2, n)."""
+    """Factor on claimed variances less 1 (2, n)."""
     noise2: Tensor
     """Squares of noise densities by what differs along the ground, and vertically (2, n)."""
     known: Tensor
@@ -38,12 +41,17 @@ class TorchAdaptedNoise(nn.Module):
     """Measured velocity less `inertial` (LAGS, 3, n)."""
     variance: Tensor
     """Of those measurements (LAGS, 3, n)."""
+    average: Tensor
+    """Of measured velocity less `inertial` over the last moments (3, n)."""
+    weight: Tensor
+    """Sum of the weights in it (3, n)."""
     groups: Tensor
 
-    def __init__(self, n: int, dtype: torch.dtype) -> None:
+    def __init__(self, n: int, dtype: torch.dtype, of_soles: bool = False) -> None:
         super().__init__()
+        self.kept, self.least = (KEPT, LEAST_FACTOR) if of_soles else (0.0, 1.0)
         shapes = {"inertial": (3, n), "since": (n,), "known": (n,), "means": (5, 2, n)}
-        shapes |= {"noise2": (2, n), "more": (2, n)}
+        shapes |= {"noise2": (2, n), "more": (2, n), "average": (3, n), "weight": (3, n)}
         for name, shape in {**shapes, "apart": (LAGS, 3, n), "variance": (LAGS, 3, n)}.items():
             self.register_buffer(name, torch.zeros(shape, dtype=dtype))
         for name in ("place", "count"):
@@ -65,7 +73,11 @@ class TorchAdaptedNoise(nn.Module):
         """Measured velocities, variances of one measurement and spread of its sources (3, n), of the chosen robots."""
         due = chosen & (self.since >= 0.999 * STEP)
         count = torch.where(self.since > 1.5 * STEP, 0, self.count)
-        apart, own = velocity_w - self.inertial, variance_w + SPREAD_SHARE * spread_w
+        claimed = variance_w + SPREAD_SHARE * spread_w
+        weight = self.kept * torch.where(self.since > 1.5 * STEP, 0.0, self.weight) + torch.reciprocal(claimed)
+        apart = self.average + (velocity_w - self.inertial - self.average) / (claimed * weight)
+        own = torch.reciprocal((1.0 - self.kept) * weight)
+        self.weight, self.average = torch.where(due, weight, self.weight), torch.where(due, apart, self.average)
         at = self.place[None, None].expand(1, 3, -1)
         d2 = torch.square(apart - self.apart.gather(0, at)[0])
         self._compare(d2, own + self.variance.gather(0, at)[0], due & (count == LAGS))
@@ -88,7 +100,7 @@ class TorchAdaptedNoise(nn.Module):
         slope = (mean_rd2 - mean_r * mean_d2 + ridge) / (mean_r2 - torch.square(mean_r) + ridge)
         noise2 = (mean_d2 - torch.clamp(slope, 0.0, MOST_FACTOR) * mean_r) / SPAN
         self.means = torch.where(full, means, self.means)
-        self.more = torch.where(full, torch.clamp(slope, 1.0, MOST_FACTOR) - 1.0, self.more)
+        self.more = torch.where(full, torch.clamp(slope, self.least, MOST_FACTOR) - 1.0, self.more)
         self.noise2 = torch.where(full, torch.clamp(noise2, 0.0, MOST_NOISE**2), self.noise2)
 
     @property

@@ -111,7 +111,8 @@ class TorchBatch(nn.Module):
         by_leg = isinstance(model.architecture, LegsArchitecture)
         noise = _at_rate(noise or (LEGS_NOISE if by_leg else ProcessNoise()), self.step_dt / period)
         self._targets = model.architecture.targets
-        self.ekf = TorchFilter(n, noise, options, precision)
+        of_soles = by_leg and all(leg.foot.is_flat for leg in self.robot.legs)
+        self.ekf = TorchFilter(n, noise, options, precision, of_soles)
         self.source: TorchLegsVelocity | TorchNetworkVelocity = (
             TorchLegsVelocity(model, self.robot, n, options, precision)
             if by_leg

@@ -55,10 +55,12 @@ class TorchFilter(nn.Module):
     g: Tensor
     eye: Tensor
 
-    def __init__(self, n: int, noise: ProcessNoise, options: Options, dtype: torch.dtype) -> None:
+    def __init__(
+        self, n: int, noise: ProcessNoise, options: Options, dtype: torch.dtype, of_soles: bool = False
+    ) -> None:
         super().__init__()
         self.noise, self.options = noise, options
-        self.adapted = TorchAdaptedNoise(n, dtype)
+        self.adapted = TorchAdaptedNoise(n, dtype, of_soles)
         self.register_buffer("R", torch.eye(3, dtype=dtype)[..., None].repeat(1, 1, n))
         for name in ("v", "p", "gyro_bias", "accel_bias"):
             self.register_buffer(name, torch.zeros(3, n, dtype=dtype))

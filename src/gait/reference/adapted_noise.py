@@ -5,6 +5,12 @@ differ by the errors of both measurements, which go with the variances that thes
 got wrong in between, whatever they claim: E[d^2] = f (r + r') + q T. Weighted least squares fits f and q, each
 difference weighted by the inverse square of its expected variance. Feet that slip differ along the ground, feet that
 give way differ vertically, and a noisy IMU in both: the geometric mean of the two q is taken for its noise.
+
+What legs claim is for errors that last 0.1 s. Those of soles do so: they come with impacts and changes of load. So they
+are averaged for about as long before they are compared, for errors that last less would pass for larger ones, and f may
+then be less than 1. Errors that last longer than T do not show, so it has a least value. Feet that are balls have such
+errors, of their radius and of how they roll, and so has a network of the whole body: there single measurements are
+compared, and can only show that they are worse.
 """
 
 from __future__ import annotations
@@ -18,6 +24,9 @@ from gait.arrays import Array
 STEP, LAGS = 0.02, 15
 """Seconds from one moment to the next, and how many moments lie between the two that are compared."""
 SPAN = STEP * LAGS
+KEPT, LEAST_FACTOR = 0.5, 0.25
+"""Share of the average of soles that is kept from one moment to the next: a time constant of 0.03 s; and least factor
+on their variances. Chosen on walks of the G1 and of random bipeds."""
 MEMORY, PRIOR = 150.0, 30.0
 """Differences that are averaged: 3 s; and those as claimed and without noise, as if seen before the first."""
 LEAST_STD = 0.03
@@ -38,13 +47,16 @@ GROUPS = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 class AdaptedNoise:
     """The noise of one accelerometer and of the measurements beside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_soles: bool = False) -> None:
+        """Of a filter whose measurements are those of legs with soles, or of another one."""
+        self.kept, self.least = (KEPT, LEAST_FACTOR) if of_soles else (0.0, 1.0)
         self.reset()
 
     def reset(self) -> None:
         """As before the first sample."""
         self.inertial, self.since, self.known = np.zeros(3), 0.0, 0.0
         self.means, self.noise2, self.factors = np.zeros((5, 2)), np.zeros(2), np.ones(2)
+        self.average, self.weight = np.zeros((2, 3))
         self.moments: deque[tuple[Array, Array]] = deque()
 
     def propagated(self, change_w: Array, dt: float) -> None:
@@ -58,8 +70,12 @@ class AdaptedNoise:
             return
         if self.since > 1.5 * STEP:
             self.moments.clear()  # measurements were missing
+            self.weight = np.zeros(3)
         self.since = 0.0
-        apart, own = velocity_w - self.inertial, variance_w + SPREAD_SHARE * spread_w
+        claimed = variance_w + SPREAD_SHARE * spread_w
+        self.weight = self.kept * self.weight + 1.0 / claimed
+        self.average = self.average + (velocity_w - self.inertial - self.average) / (claimed * self.weight)
+        apart, own = self.average, 1.0 / ((1.0 - self.kept) * self.weight)
         if len(self.moments) == LAGS:
             apart_then, own_then = self.moments.popleft()
             self._compare(np.square(apart - apart_then), own + own_then)
@@ -75,7 +91,7 @@ class AdaptedNoise:
         mean_r, mean_r2, mean_d2, mean_rd2 = self.means[1:] / self.means[0]
         ridge = RIDGE * mean_r**2
         slope = np.minimum((mean_rd2 - mean_r * mean_d2 + ridge) / (mean_r2 - mean_r**2 + ridge), MOST_FACTOR)
-        self.factors = np.maximum(slope, 1.0)
+        self.factors = np.maximum(slope, self.least)
         self.noise2 = np.clip((mean_d2 - np.maximum(slope, 0.0) * mean_r) / SPAN, 0.0, MOST_NOISE**2)
 
     @property

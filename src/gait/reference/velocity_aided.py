@@ -15,6 +15,7 @@ from gait.log.sample import Sample
 from gait.nets.features import PER_LEG, SHARED
 from gait.nets.model import Model
 from gait.parameters import LEG_INSTANT, Options, Prior, ProcessNoise
+from gait.reference.adapted_noise import AdaptedNoise
 from gait.reference.contacts import torques_of
 from gait.reference.disagreement import Consensus, ConsistencyMonitor
 from gait.reference.filter import BaseState, ReferenceFilter, base_state, imu_state, prior_std
@@ -132,6 +133,8 @@ class ReferenceVelocityAided:
         self.robot, self.source, self.prior = robot, source, prior
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
         self.ekf = ReferenceFilter(noise, options)
+        soles = all(leg.foot.is_flat for leg in robot.legs)
+        self.ekf.adapted = AdaptedNoise(of_soles=isinstance(source, LegsVelocity) and soles)
         self.monitor = ConsistencyMonitor(self.ekf, self.R_bi)
 
     def start(self, R_wb: Array, vel_w: Array, pos_w: Array, gyro: Array) -> None:

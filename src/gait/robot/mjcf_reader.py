@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ _STANDING = {*_STANCES, "default", "nominal", "init", "initial", "ready", "neutr
 """Words of other keys that may be it."""
 _ONE_LEG = {"left", "right", "one", "l", "r", "up"}
 """Words of keys in which a robot stands on one leg, or stands up."""
+_BESIDE, _TOP = 100, 100_000
+"""How many files beside a broken one, and how many bytes of each, are searched for the scene that it is a part of."""
 
 
 def read_mjcf(path: Path) -> ModelTree:
@@ -44,7 +47,15 @@ def tree_of(model: Any, path: Path, dropped: tuple[str, ...] = ()) -> ModelTree:
 
 def refused(path: Path, error: Exception) -> GaitError:
     """What to say about a file that MuJoCo does not take."""
-    return GaitError(f"MuJoCo cannot load {path}: {' '.join(str(error).split())}")
+    whole = f"; {path.name} is a part of {scene}: name that file" if (scene := _scene_of(path)) else ""
+    return GaitError(f"MuJoCo cannot load {path}: {' '.join(str(error).split())}{whole}")
+
+
+def _scene_of(path: Path) -> Path | None:
+    """A file beside this one that includes it: what is missing here, as the floor of a contact pair, may be there."""
+    included = re.compile(rb'<include\s+file\s*=\s*["\']' + re.escape(path.name.encode()) + rb'["\']')
+    beside = [other for other in sorted(path.parent.glob("*.xml"))[:_BESIDE] if other != path and other.is_file()]
+    return next((other for other in beside if included.search(other.read_bytes()[:_TOP])), None)
 
 
 def parsed_spec(path: Path, mujoco: Any, weightless: bool = False) -> tuple[Any, tuple[str, ...]]:

@@ -34,6 +34,10 @@ def sole_of(
     bodies = [i for i, own in enumerate(tree.group) if own == group]
     shapes = [(i, shape) for i in bodies for shape in tree.bodies[i].shapes]
     shapes = [pair for pair in shapes if pair[1].collides] or shapes
+    # A ball on a link of its own is the foot, however the shank behind it lies where the stance is not known.
+    own = [(i, shape) for i, shape in shapes if {"foot", "feet", "toe"} & set(words_of(tree.bodies[i].name))]
+    if len(own) == 1 and len(own[0][1].points) == 1 and own[0][1].radius > 0.0:
+        shapes = own
     turn = stance[group][0] @ zero[group][0].T  # of the link that carries the foot, from zero to stance
     if shapes:
         at_zero = np.vstack([zero[i][1] + shape.points @ zero[i][0].T for i, shape in shapes])

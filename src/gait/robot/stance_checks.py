@@ -15,6 +15,8 @@ def mistakes(robot: Robot) -> list[str]:
 
 
 def _mistakes(robot: Robot) -> Iterator[str]:
+    if robot.num_legs == 1:
+        yield f"{robot.legs[0].name} is the only leg that was found: if there are more, name their feet with --feet"
     feet = robot.feet(robot.q_stand)  # (L, 3)
     lowest = np.array([corners[:, 2].min() for corners in robot.corners(robot.q_stand)])
     down = (feet - robot.hips_b).mean(axis=0)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
 from gait.arrays import Array
 from gait.errors import GaitError
 from gait.robot import Chain, Foot, Link, Robot
+from gait.robot.serial_chain import combined
 from gait.sim.policy.scene_variety import stretches
 from gait.sim.settings import EpisodeConfig
 from gait.sim.variety import Variant
@@ -21,9 +23,13 @@ from gait.sim.world import TIMESTEP
 
 GRAVITY = 9.81
 STIFFNESS, ANKLES = 4.0, 0.6
-"""Position gain over weight times leg length, and that of the two ankle joints relative to the others."""
+"""Position gain over weight times leg length, and that of the ankles' joints relative to the others."""
+LEG_JOINTS = 5, 6, 7
+"""How many joints of its own a leg may have: without an ankle that rolls, or with toes on a joint."""
 DAMPING_TIME = 0.02
 """Velocity gain over position gain, s."""
+_QUICK = 50.0
+"""Natural frequency of a drive with its own rotor, rad/s, at least."""
 _ROTOR = 2.5
 """Rotor inertia over the velocity gain times the time step, at least: the damping is explicit."""
 _STRONG = 1.5
@@ -86,15 +92,64 @@ def draw_biped_episode(rng: np.random.Generator, config: EpisodeConfig) -> Episo
 
 
 def check_biped(robot: Robot) -> None:
-    """Raise a GaitError unless the robot has two legs of six joints of their own, with soles."""
+    """Raise a GaitError unless the robot has two legs of five to seven joints of their own, with soles."""
     fits = robot.num_legs == 2 and all(
-        leg.num_joints == len(leg.axes) == 6 and leg.foot.is_flat and not leg.slides.any() for leg in robot.legs
+        leg.num_joints == len(leg.axes)
+        and leg.num_joints - leg.shared in LEG_JOINTS
+        and leg.foot.is_flat
+        and not leg.slides.any()
+        for leg in robot.chains
     )
-    if not fits or len(robot.encoder_names) != robot.num_joints:
+    if not fits:
+        feet = "; if its feet are flat, give their soles with `gait robot import FILE --sole`"
+        points = robot.num_legs == 2 and not any(leg.foot.is_flat for leg in robot.legs)
         raise GaitError(
-            f"the gait zmp needs two legs of six joints each with soles, which {robot.name} does not have: choose"
-            " another gait, or --robot g1"
+            "the gait zmp needs two legs of five to seven joints that turn, with soles, which"
+            f" {robot.name} does not have: choose another gait, or --robot g1{feet if points else ''}"
         )
+
+
+def without_waist(robot: Robot) -> Robot:
+    """The robot with the joints that both legs share held where they stand, so that they belong to the base."""
+    waist = robot.chains[0].shared
+    if not waist:
+        return robot
+    own = np.concatenate([np.arange(first + waist, last) for first, last in pairwise(robot.leg_start)])
+    held = [leg.link_poses(q) for leg, q in zip(robot.chains, robot.by_leg(robot.q_stand), strict=True)]
+    links = [robot.base] + [
+        Link(float(leg.mass[s]), points[s] + R[s] @ leg.com[s], R[s] @ leg.inertia[s] @ R[s].T)
+        for leg, (R, points, _) in zip(robot.legs, held, strict=True)
+        for s in range(waist)
+    ]
+    legs = tuple(_cut(leg, waist, R, points) for leg, (R, points, _) in zip(robot.legs, held, strict=True))
+    columns = {
+        name: getattr(robot, name)[own]
+        for name in (
+            "q_lower", "q_upper", "torque_limit", "velocity_limit", "damping", "friction", "kp", "kd", "q_stand",
+            "zeros",
+        )
+    }  # fmt: skip
+    return replace(robot, legs=legs, base=combined(links), **columns)
+
+
+def _cut(leg: Chain, waist: int, R: Array, points: Array) -> Chain:
+    """A leg without its first joints, in axes of the base as the last of them turns them."""
+    turn, last = R[waist - 1], len(leg.axes)
+    return replace(
+        leg,
+        axes=leg.axes[waist:] @ turn.T,
+        offsets=np.concatenate([points[waist : waist + 1], leg.offsets[waist + 1 :] @ turn.T]),
+        mass=leg.mass[waist:],
+        com=leg.com[waist:] @ turn.T,
+        inertia=turn @ leg.inertia[waist:] @ turn.T,
+        armature=leg.armature[waist:],
+        joint_names=leg.joint_names[waist:],
+        foot=replace(leg.foot, corners=leg.foot.corners @ turn.T),
+        slides=leg.slides[waist:],
+        source=np.arange(last - waist),
+        ratio=leg.ratio[waist:],
+        shift=leg.shift[waist:],
+    )
 
 
 @lru_cache(maxsize=8)
@@ -102,6 +157,7 @@ def biped_of(name_or_path: str, variant: BipedVariant | None) -> Robot:
     """The robot, or a relative of it, with stiff drives. Shared, so nobody may change its arrays."""
     robot = Robot.load(name_or_path)
     check_biped(robot)
+    robot = without_waist(robot)
     return _driven(robot, BipedVariant(robot.name)) if variant is None else _driven(_varied(robot, variant), variant)
 
 
@@ -143,13 +199,21 @@ def _varied_leg(leg: Chain, variant: BipedVariant) -> Chain:
     )
 
 
+def _ankle(leg: Chain) -> int:
+    """The first joint of the ankle: the one behind the last long link."""
+    lengths = np.linalg.norm(leg.offsets[1:-1], axis=1)
+    return int(np.flatnonzero(lengths > 0.5 * lengths.max())[-1]) + 1
+
+
 def _driven(robot: Robot, variant: BipedVariant) -> Robot:
     """The robot with drives that hold planned angles."""
     load = robot.mass * GRAVITY * robot.leg_length
-    per_leg = np.array([1.0] * 4 + [ANKLES] * 2)
-    kp: Array = np.tile(STIFFNESS * variant.stiffness * load * per_leg, 2)
+    ankles = [np.arange(leg.num_joints) >= _ankle(leg) for leg in robot.legs]
+    kp: Array = STIFFNESS * variant.stiffness * load * np.where(np.concatenate(ankles), ANKLES, 1.0)
+    # Heavy rotors in a light robot need stiffer drives than its weight does, or the feet come late.
+    kp = np.maximum(kp, _QUICK**2 * robot.armature)
     kd = variant.damping_time * kp
-    rotor = np.split(_ROTOR * kd * TIMESTEP, 2)
+    rotor = robot.by_leg(_ROTOR * kd * TIMESTEP)
     legs = tuple(
         replace(leg, armature=np.maximum(leg.armature, own)) for leg, own in zip(robot.legs, rotor, strict=True)
     )
