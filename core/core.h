@@ -67,7 +67,8 @@ typedef struct gait_joint_state {
 
 /* Whether torques carry the robot: means over some steps. */
 typedef struct gait_torque_state {
-    double carried, expected; /* share of the weight by the torques, and by the accelerometer */
+    double carried[3], expected[3]; /* mean force by the torques, in weights, and by the accelerometer, in g */
+    double seen;              /* share of the means that is not what they began with */
     double apart, size;       /* mean squares: torque less that of the joint targets, the larger of the two */
     double wrong;             /* s for which torques have not supported the weight */
     double missing;           /* s without any torque */

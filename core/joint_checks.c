@@ -152,25 +152,44 @@ uint32_t joints_admit(gait_t *g, const gait_sample *sample)
     return health;
 }
 
-/* Share of the weight that a robot's torques carry, of what the accelerometer expects of them: low-passed. Beyond
- * IMPOSSIBLE it is none at all; beyond PLAUSIBLE it is none if the torques of the joint targets differ. */
+/* Share of the weight that a robot's torques carry, of what the accelerometer expects of them: both low-passed as vectors,
+ * since steps shake the accelerometer to and fro, which lengths add up. Beyond IMPOSSIBLE it is none at all; beyond
+ * PLAUSIBLE it is none if the torques of the joint targets differ. Returns whether there is a share: a body that falls has
+ * no weight. */
 static const double TORQUE_TIME = 0.2; /* of the means, s */
+static const double LEAST_SUPPORT = 0.4; /* g */
 static const double PLAUSIBLE[2] = {0.45, 1.6}, IMPOSSIBLE[2] = {-0.3, 2.2};
-static double follow_support(gait_torque_state *s, double gravity, const double force_b[3], const double accel_b[3], double dt)
+static int follow_support(gait_torque_state *s, double gravity, const double force_b[3], const double accel_b[3], double dt,
+                          double *part)
 {
     const double share = dt / (TORQUE_TIME + dt);
-    const double norm = sqrt(accel_b[0] * accel_b[0] + accel_b[1] * accel_b[1] + accel_b[2] * accel_b[2]);
-    if (norm > 0.1 * gravity) { /* a body in free fall has no direction of support */
-        const double along = (force_b[0] * accel_b[0] + force_b[1] * accel_b[1] + force_b[2] * accel_b[2]) / norm;
-        s->carried += share * (along - s->carried);
-        s->expected += share * (norm / gravity - s->expected);
+    double along = 0.0, norm2 = 0.0;
+    s->seen += share * (1.0 - s->seen);
+    for (int i = 0; i < 3; i++) {
+        s->carried[i] += share * (force_b[i] - s->carried[i]);
+        s->expected[i] += share * (accel_b[i] / gravity - s->expected[i]);
+        along += s->carried[i] * s->expected[i];
+        norm2 += s->expected[i] * s->expected[i];
     }
-    return s->carried / larger(s->expected, 0.2);
+    *part = norm2 > 0.0 ? along / norm2 : 0.0;
+    return norm2 > LEAST_SUPPORT * LEAST_SUPPORT * s->seen * s->seen;
 }
 
 static int within(double x, const double limits[2])
 {
     return x > limits[0] && x < limits[1];
+}
+
+/* Whether a leg rests on a stop of one of its joints, which then bears what its torque does not tell. */
+static const double STOP = 0.03; /* rad */
+static int any_at_stop(const gait_input *in, const gait_config *config)
+{
+    const gait_robot *robot = &config->robot;
+    const double inside = config->settings.joint_margin + STOP;
+    for (int leg = 0; leg < robot->legs; leg++)
+        for (int j = robot->leg_start[leg]; in->ok[leg] && j < robot->leg_start[leg + 1]; j++)
+            if (in->q[j] < robot->q_lower[j] + inside || in->q[j] > robot->q_upper[j] - inside) return 1;
+    return 0;
 }
 
 /* Torques that are ignored are used again once they have carried the robot for a while. Those of the joint targets do not
@@ -182,7 +201,7 @@ static void review_torques(gait_t *g, const gait_sample *sample)
     static const double massless[GAIT_LEG_LINKS] = {0.0};
     const gait_robot *robot = &g->config->robot;
     gait_torque_state *s = &g->input.torque;
-    double sum_b[3] = {0.0}, accel_b[3], wrench_b[6];
+    double sum_b[3] = {0.0}, accel_b[3], wrench_b[6], part;
     for (int leg = 0; leg < robot->legs; leg++) {
         leg_pose m;
         leg_pass(robot, leg, g->input.q + robot->leg_start[leg], &m);
@@ -190,7 +209,7 @@ static void review_torques(gait_t *g, const gait_sample *sample)
         for (int i = 0; i < 3; i++) sum_b[i] += wrench_b[i] / robot->weight;
     }
     rotate(robot->R_bi, g->input.accel, accel_b);
-    const double part = follow_support(s, fabs(g->config->settings.gravity), sum_b, accel_b, g->input.dt);
+    if (!follow_support(s, fabs(g->config->settings.gravity), sum_b, accel_b, g->input.dt, &part)) return;
     s->wrong = within(part, PLAUSIBLE) ? s->wrong - g->input.dt : RETURN_TIME;
     if (s->wrong > 0.0) return;
     s->ignored = 0;
@@ -265,7 +284,7 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
         s->size += share * (size - s->size);
     }
     s->compared = (uint8_t)compared;
-    if (s->ignored && all) review_torques(g, sample);
+    if (s->ignored && all && !any_at_stop(in, g->config)) review_torques(g, sample);
     return health | torques_missing(s, any, g->config->settings.hold, in->dt) | (s->ignored ? GAIT_BAD_TORQUE : 0);
 }
 
@@ -279,14 +298,15 @@ static void follow_lift(gait_torque_state *s, double part, int doubted, double d
 }
 
 /* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
- * specific force (in g), on average, unless something else carries the robot. */
-static const double WRONG_TIME = 0.15; /* s */
+ * specific force (in g), on average, unless something else carries the robot: then there is no verdict. */
+static const double WRONG_TIME = 0.1; /* s */
 static const double APART = 0.3;       /* share of the mean square of torques */
 void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt)
 {
     gait_torque_state *s = &g->input.torque;
-    if (s->ignored || !s->measured) return;
-    const double part = follow_support(s, fabs(g->config->settings.gravity), force_b, accel_b, dt);
+    double part;
+    if (s->ignored || !s->measured || any_at_stop(&g->input, g->config)) return;
+    if (!follow_support(s, fabs(g->config->settings.gravity), force_b, accel_b, dt, &part)) return;
     const int doubted = !within(part, IMPOSSIBLE)
         || (!within(part, PLAUSIBLE) && s->compared && s->apart > APART * s->size);
     s->wrong = doubted ? s->wrong + dt : 0.0;

@@ -225,7 +225,8 @@ void legs_step(gait_t *g, double part, double moment)
     }
     fetch_next(g);
     legs_features(robot, g->config->settings.joint_delay, s, gyro, accel, q, dq, tau, moment - s->stepped);
-    if (g->config->reads_targets) watch_torques(g, moment - s->stepped);
+    /* Of how long it did not step, after a gap or at the start, one sample tells nothing. */
+    if (g->config->reads_targets) watch_torques(g, smaller(moment - s->stepped, g->config->period));
     fetch_next(g);
     const gait_leg_network *network = legs_network(g, &memory);
     gait_leg_network_step(network, robot->legs, memory, gait_scratch(g), s->features, s->seen, s->before, s->out);

@@ -55,7 +55,8 @@ class CTorqueState(Structure):
     """`gait_torque_state`."""
 
     _fields_ = (
-        *((name, c_double) for name in ("carried", "expected", "apart", "size", "wrong", "missing", "unloaded")),
+        *((name, _VECTOR) for name in ("carried", "expected")),
+        *((name, c_double) for name in ("seen", "apart", "size", "wrong", "missing", "unloaded")),
         ("contradicts", _JOINTS),
         *((name, c_uint8) for name in ("ignored", "measured", "compared", "had", "supported", "lifted")),
     )
