@@ -115,20 +115,23 @@ static uint32_t admit_leg(gait_input *in, const gait_config *config, const gait_
 
 /* Legs whose every number has stood still for `stale` seconds while another leg moves, or for `hold` seconds while the body
  * turns, since joints that come at a low rate repeat: without either, it is a robot at rest. A leg that was found so
- * stays out of use until a number changes. */
+ * stays out of use until a number changes. Returns whether one was in use until now. */
 static const double OTHERS_MOVE = 0.1, BODY_TURNS = 0.3; /* rad/s */
-static void silence_stale(gait_input *in, const gait_robot *robot, const gait_settings *s)
+static int silence_stale(gait_input *in, const gait_robot *robot, const gait_settings *s)
 {
     const int turns = in->imu[GYRO].known && in->imu[GYRO].blind == 0.0 && in->imu[GYRO].level > BODY_TURNS;
+    int found = 0;
     for (int leg = 0; leg < robot->legs; leg++) {
         int others = 0;
         for (int other = 0; other < robot->legs; other++)
             others = others || (other != leg && in->unchanged[other] < s->stale
                                 && in->joints.speed2[other] > OTHERS_MOVE * OTHERS_MOVE);
         const int stands = (others && in->unchanged[leg] >= s->stale) || (turns && in->unchanged[leg] >= s->hold);
+        found = found || (stands && !in->stale[leg] && in->ok[leg]);
         in->stale[leg] = (uint8_t)(stands || (in->stale[leg] && in->unchanged[leg] > 0.0));
         if (in->stale[leg]) in->ok[leg] = 0;
     }
+    return found;
 }
 
 /* Whether no joint moves. */
@@ -146,7 +149,7 @@ uint32_t joints_admit(gait_t *g, const gait_sample *sample)
     gait_input *in = &g->input;
     uint32_t health = 0;
     for (int leg = 0; leg < config->robot.legs; leg++) health |= admit_leg(in, config, sample, leg, needs_target);
-    silence_stale(in, &config->robot, &config->settings);
+    if (silence_stale(in, &config->robot, &config->settings)) monitor_doubt(g);
     for (int leg = 0; leg < config->robot.legs; leg++)
         if (!in->ok[leg]) health |= GAIT_STALE_LEG | GAIT_BAD_SAMPLE | 1u << (GAIT_FIRST_LEG + leg);
     return health;

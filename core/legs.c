@@ -12,7 +12,7 @@ static const double SMOOTHING = 0.004;    /* low-pass of joint accelerations and
 static const double NEVER = 1e9;          /* s */
 static const double TORQUES_AFTER = 0.5;     /* s of torques until the network that reads them takes over again */
 static const double UNINFORMATIVE = 3.0;  /* m/s: with a larger standard deviation a leg is not fused, */
-static const double SILENT = 0.18;        /* and with none for so long, s, on a body that does not fall, there is no */
+static const double SILENT = 0.15;        /* and with none for so long, s, on a body that does not fall, there is no */
 static const double FALLING = 7.0;        /* measurement; m/s^2 of specific force */
 /* Factors on the standard deviation of the gyro bias from the differences between legs: always, for each rad/s of
  * rotation and for each m/s^2 of acceleration; squares add up. Errors of joint zeros and link lengths do not average out,

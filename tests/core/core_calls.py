@@ -165,7 +165,9 @@ class CAdapt(Structure):
         *((name, c_double) for name in ("since", "accel2")),
         *((name, c_double * 2) for name in ("factor", "noise2")),
         ("means", c_double * 5 * 2),
-        ("known", c_double),
+        *((name, c_double) for name in ("known", "counted")),
+        *((name, _VECTOR) for name in ("drift", "expected")),
+        ("usual", c_double * 2),
         *((name, c_int32) for name in ("next", "count")),
         *((name, _VECTOR * 15) for name in ("apart", "variance")),
     )
