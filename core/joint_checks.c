@@ -293,9 +293,10 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
 
 /* Whether legs that carried the robot do so no more, by their own torques: it hangs in a hand, or lies. */
 static const double LIFTED = 0.25, LIFTED_TIME = 0.04; /* share of the weight; s */
+static const double LEAST_SEEN = 0.5; /* of the means: the first samples alone show no robot that stands */
 static void follow_lift(gait_torque_state *s, double part, int doubted, double dt)
 {
-    s->supported = (uint8_t)(s->supported || (!doubted && within(part, PLAUSIBLE)));
+    s->supported = (uint8_t)(s->supported || (s->seen > LEAST_SEEN && !doubted && within(part, PLAUSIBLE)));
     s->unloaded = s->supported && !doubted && part < LIFTED ? s->unloaded + dt : 0.0;
     s->lifted = (uint8_t)(s->unloaded > LIFTED_TIME || (s->lifted && !doubted && part < PLAUSIBLE[0]));
 }
