@@ -5,7 +5,7 @@
  * wrong in between, whatever they claim: lost or aliased impacts, vibration, scale, mounting. So the squares of the
  * differences are fitted by factor * r + noise * time, each weighted by the inverse square of its expected variance. Feet that
  * slip differ along the ground, feet that give way differ vertically, and a noisy IMU in both: what both show is taken
- * for its noise.
+ * for its noise. A difference that lasts is no noise: the accelerometer or the orientation is wrong.
  *
  * What legs claim is for errors that last 0.1 s. Those of soles do so: they come with impacts and changes of load. So
  * they are averaged for about as long before they are compared, for errors that last less would pass for larger ones, and
@@ -17,7 +17,7 @@
 
 #include "core.h"
 
-static const double STEP = 0.02, SPAN = 0.02 * ADAPT_LAGS; /* s from one moment to the next, and to that of comparison */
+static const double STEP = ADAPT_STEP, SPAN = ADAPT_SPAN; /* s from one moment to the next, and to that of comparison */
 static const double AVERAGE_KEPT = 0.5;  /* of the average from one moment to the next: a time constant of 0.03 s */
 static const double LEAST_FACTOR = 0.25; /* of soles, on variances */
 static const double MEMORY = 150.0;      /* differences that are averaged: 3 s */
@@ -27,11 +27,16 @@ static const double SPREAD_SHARE = 0.25; /* of the spread of the sources that jo
 static const double RIDGE = 0.05;        /* by how much the fit prefers a factor of 1, in squares of the mean variance */
 static const double CAUTION = 1.0;       /* of what both show once more: brief errors show less over 0.3 s */
 static const double MOST_NOISE = 0.3, MOST_FACTOR = 4.0; /* m/s^2/sqrt(Hz); on variances */
+static const double DRIFT_RISE = 0.3;    /* m/s^2: how fast the lasting part of a difference may rise */
+static const double DRIFT_STD = 0.02;    /* m/s: a difference that is never an error */
+static const double USUAL_MEMORY = 500.0, USUAL_PRIOR = 5.0; /* differences whose squares are averaged: 10 s */
+static const double USUAL_CAP = 9.0, USUAL_STEP = 0.01;      /* by what one may exceed their mean: a bias is not usual */
 
 void adapt_reset(gait_adapt *a, int soles)
 {
     memset(a, 0, sizeof *a);
     a->factor[0] = a->factor[1] = 1.0;
+    a->usual[0] = a->usual[1] = 1.0;
     a->kept = soles ? AVERAGE_KEPT : 0.0;
     a->least = soles ? LEAST_FACTOR : 1.0;
 }
@@ -41,6 +46,7 @@ void adapt_forget(gait_adapt *a)
 {
     a->count = 0;
     memset(a->weight, 0, sizeof a->weight);
+    memset(a->drift, 0, sizeof a->drift);
 }
 
 /* Fit squares of differences: means of the weights, and weighted of r, r^2, d^2 and r d^2. */
@@ -53,6 +59,37 @@ static void fit(gait_adapt *a, int group)
     a->noise2[group] = larger(0.0, smaller(MOST_NOISE * MOST_NOISE, noise));
 }
 
+/* An accelerometer that is wrong, or a tilt, makes differences of one sign for as long as it lasts; a slip, which begins and
+ * ends with a jump, for no longer than SPAN. So the lasting part rises slowly and falls at once. */
+static void follow_drift(gait_adapt *a, const double difference[3], const double r[3])
+{
+    double ratio[2] = {0.0};
+    for (int i = 0; i < 3; i++) {
+        const double d = difference[i], before = a->drift[i] * d > 0.0 ? fabs(a->drift[i]) : 0.0;
+        a->drift[i] = copysign(smaller(fabs(d), before + DRIFT_RISE * STEP), d);
+        a->expected[i] = a->usual[i / 2] * r[i] + DRIFT_STD * DRIFT_STD;
+        ratio[i / 2] += d * d / (r[i] + DRIFT_STD * DRIFT_STD) / (i < 2 ? 2.0 : 1.0);
+    }
+    a->counted = smaller(a->counted + 1.0, USUAL_MEMORY);
+    for (int k = 0; k < 2; k++)
+        a->usual[k] += (smaller(ratio[k], USUAL_CAP * a->usual[k] + USUAL_STEP) - a->usual[k]) / (a->counted + USUAL_PRIOR);
+}
+
+/* Squares of what lasts beyond so many variances that are usual, world axes, (m/s)^2. Returns whether there is any. */
+int adapt_drift(const gait_adapt *a, double gate, double excess[3])
+{
+    for (int i = 0; i < 3; i++) excess[i] = larger(0.0, a->drift[i] * a->drift[i] - gate * a->expected[i]);
+    return excess[0] + excess[1] + excess[2] > 0.0;
+}
+
+/* By how much the last moment differs from the first that is kept, world axes, m/s. Returns whether it is known. */
+int adapt_lately(const gait_adapt *a, double difference[3])
+{
+    const int newest = (a->next + ADAPT_LAGS - 1) % ADAPT_LAGS;
+    for (int i = 0; i < 3; i++) difference[i] = a->apart[newest][i] - a->apart[a->next][i];
+    return a->count == ADAPT_LAGS;
+}
+
 /* Whether it is time for another moment. */
 int adapt_due(const gait_adapt *a)
 {
@@ -63,7 +100,7 @@ int adapt_due(const gait_adapt *a)
  * fused. */
 void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3])
 {
-    double sums[2][5] = {{0.0}};
+    double sums[2][5] = {{0.0}}, differences[3], variances[3];
     if (a->since > 1.5 * STEP) adapt_forget(a); /* measurements were missing */
     a->since = 0.0;
     for (int i = 0; i < 3; i++) {
@@ -76,6 +113,8 @@ void adapt_measure(gait_adapt *a, const double velocity_w[3], const double varia
         const double weight = 1.0 / (expected * expected);
         const double terms[5] = {weight, weight * r, weight * r * r, weight * d2, weight * r * d2};
         for (int k = 0; k < 5; k++) sums[i / 2][k] += terms[k];
+        differences[i] = difference;
+        variances[i] = r;
         a->apart[a->next][i] = now;
         a->variance[a->next][i] = own;
     }
@@ -84,6 +123,7 @@ void adapt_measure(gait_adapt *a, const double velocity_w[3], const double varia
         a->count++;
         return;
     }
+    follow_drift(a, differences, variances);
     a->known = smaller(a->known + 1.0, MEMORY);
     for (int group = 0; group < 2; group++) {
         double *m = a->means[group], *s = sums[group];

@@ -47,7 +47,8 @@ typedef struct gait_joint_state {
 
 /* Whether torques carry the robot: means over some steps. */
 typedef struct gait_torque_state {
-    double carried, expected; /* share of the weight by the torques, and by the accelerometer */
+    double carried[3], expected[3]; /* mean force by the torques, in weights, and by the accelerometer, in g */
+    double seen;              /* share of the means that is not what they began with */
     double apart, size;       /* mean squares: torque less that of the joint targets, the larger of the two */
     double wrong;             /* s for which torques have not supported the weight */
     double missing;           /* s without any torque */
@@ -163,6 +164,8 @@ typedef struct gait_monitor {
 
 /* Velocity by measurements compared with that by the IMU alone. Groups are the axes along the ground, and the vertical one. */
 enum { ADAPT_LAGS = 15 };
+#define ADAPT_STEP 0.02 /* s from one moment to the next */
+#define ADAPT_SPAN (ADAPT_STEP * ADAPT_LAGS)
 typedef struct gait_adapt {
     double inertial[3];             /* what the IMU alone has added to the velocity since the start, world axes */
     double since;                   /* s since the last moment that was kept */
@@ -171,8 +174,10 @@ typedef struct gait_adapt {
     double factor[2];               /* on the variances that measurements claim */
     double noise2[2];               /* squares of the noise density by each group */
     double means[2][5];             /* of differences: weights, and weighted r, r^2, d^2, r d^2 */
-    double known;                   /* differences so far, at most those that are averaged */
     double average[3], weight[3];   /* of measured velocity less `inertial` over the last moments; sum of the weights in it */
+    double known, counted;          /* differences so far, at most those that are averaged */
+    double drift[3], expected[3];   /* part of a difference that lasts, m/s; variance that is usual */
+    double usual[2];                /* mean squares of differences over claimed variances */
     int32_t next, count;
     double apart[ADAPT_LAGS][3];    /* measured velocity less `inertial`, of the last moments */
     double variance[ADAPT_LAGS][3]; /* of those measurements */
@@ -267,6 +272,8 @@ void flexure_learn(gait_t *g, const prediction *p, const double bias_b[3]);
 void adapt_reset(gait_adapt *a, int soles);
 void adapt_forget(gait_adapt *a);
 int adapt_due(const gait_adapt *a);
+int adapt_lately(const gait_adapt *a, double difference[3]);
+int adapt_drift(const gait_adapt *a, double gate, double excess[3]);
 void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3]);
 
 /* context.c */
@@ -346,6 +353,7 @@ void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], 
 /* monitor.c */
 void base_axes(const gait_t *g, double R_wb[9]);
 void monitor_reset(gait_t *g);
+void monitor_doubt(gait_t *g);
 uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double predicted[3], const double instant[3],
                            const double spread[3], const double claimed[3], double dt);
 void monitor_heading(gait_t *g, double difference, double variance, double dt);

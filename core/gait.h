@@ -129,6 +129,7 @@ typedef struct gait_settings {
     double max_gap;             /* a longer step, s, is a gap */
     double gap_accel, gap_rate; /* how the body may have moved in a gap: m/s^2, rad/s */
     double max_gyro, max_accel; /* ranges of the sensors */
+    double joint_margin;        /* rad beyond the stops of a joint that q_lower and q_upper include */
     double hold;                /* s for which the last good IMU, target or torque stands in for a bad one */
     double stale;               /* s without change after which encoders count as stuck */
     double clock_reset;         /* s into the past that are a clock set back, not a delayed sample */

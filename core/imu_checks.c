@@ -39,9 +39,9 @@ static int cut_off(gait_sensor *s, int which, const double x[3], int repeated, d
     return cut;
 }
 
-/* Spike: a jump beyond any impact, from which the next samples return. A smaller one that stands out is an impact or a
- * spike: its size joins the noise. */
-static const double LEAST_JUMP[2] = {2.5, 45.0}, SPIKE[2] = {4.0, 80.0}, JUMP_RATIO = 8.0, JUMP_TIME = 0.2;
+/* Spike: a jump beyond any impact, from which the next samples return. A smaller one that stands out is an impact (hard
+ * landings on one foot reach 90 m/s^2 from one sample to the next) or a spike: its size joins the noise. */
+static const double LEAST_JUMP[2] = {2.5, 45.0}, SPIKE[2] = {4.0, 120.0}, JUMP_RATIO = 8.0, JUMP_TIME = 0.2;
 enum { SPIKE_SAMPLES = 2 };
 static double distance2(const double a[3], const double b[3])
 {

@@ -115,20 +115,23 @@ static uint32_t admit_leg(gait_input *in, const gait_config *config, const gait_
 
 /* Legs whose every number has stood still for `stale` seconds while another leg moves, or for `hold` seconds while the body
  * turns, since joints that come at a low rate repeat: without either, it is a robot at rest. A leg that was found so
- * stays out of use until a number changes. */
+ * stays out of use until a number changes. Returns whether one was in use until now. */
 static const double OTHERS_MOVE = 0.1, BODY_TURNS = 0.3; /* rad/s */
-static void silence_stale(gait_input *in, const gait_robot *robot, const gait_settings *s)
+static int silence_stale(gait_input *in, const gait_robot *robot, const gait_settings *s)
 {
     const int turns = in->imu[GYRO].known && in->imu[GYRO].blind == 0.0 && in->imu[GYRO].level > BODY_TURNS;
+    int found = 0;
     for (int leg = 0; leg < robot->legs; leg++) {
         int others = 0;
         for (int other = 0; other < robot->legs; other++)
             others = others || (other != leg && in->unchanged[other] < s->stale
                                 && in->joints.speed2[other] > OTHERS_MOVE * OTHERS_MOVE);
         const int stands = (others && in->unchanged[leg] >= s->stale) || (turns && in->unchanged[leg] >= s->hold);
+        found = found || (stands && !in->stale[leg] && in->ok[leg]);
         in->stale[leg] = (uint8_t)(stands || (in->stale[leg] && in->unchanged[leg] > 0.0));
         if (in->stale[leg]) in->ok[leg] = 0;
     }
+    return found;
 }
 
 /* Whether no joint moves. */
@@ -146,31 +149,50 @@ uint32_t joints_admit(gait_t *g, const gait_sample *sample)
     gait_input *in = &g->input;
     uint32_t health = 0;
     for (int leg = 0; leg < config->robot.legs; leg++) health |= admit_leg(in, config, sample, leg, needs_target);
-    silence_stale(in, &config->robot, &config->settings);
+    if (silence_stale(in, &config->robot, &config->settings)) monitor_doubt(g);
     for (int leg = 0; leg < config->robot.legs; leg++)
         if (!in->ok[leg]) health |= GAIT_STALE_LEG | GAIT_BAD_SAMPLE | 1u << (GAIT_FIRST_LEG + leg);
     return health;
 }
 
-/* Share of the weight that a robot's torques carry, of what the accelerometer expects of them: low-passed. Beyond
- * IMPOSSIBLE it is none at all; beyond PLAUSIBLE it is none if the torques of the joint targets differ. */
+/* Share of the weight that a robot's torques carry, of what the accelerometer expects of them: both low-passed as vectors,
+ * since steps shake the accelerometer to and fro, which lengths add up. Beyond IMPOSSIBLE it is none at all; beyond
+ * PLAUSIBLE it is none if the torques of the joint targets differ. Returns whether there is a share: a body that falls has
+ * no weight. */
 static const double TORQUE_TIME = 0.2; /* of the means, s */
+static const double LEAST_SUPPORT = 0.4; /* g */
 static const double PLAUSIBLE[2] = {0.45, 1.6}, IMPOSSIBLE[2] = {-0.3, 2.2};
-static double follow_support(gait_torque_state *s, double gravity, const double force_b[3], const double accel_b[3], double dt)
+static int follow_support(gait_torque_state *s, double gravity, const double force_b[3], const double accel_b[3], double dt,
+                          double *part)
 {
     const double share = dt / (TORQUE_TIME + dt);
-    const double norm = sqrt(accel_b[0] * accel_b[0] + accel_b[1] * accel_b[1] + accel_b[2] * accel_b[2]);
-    if (norm > 0.1 * gravity) { /* a body in free fall has no direction of support */
-        const double along = (force_b[0] * accel_b[0] + force_b[1] * accel_b[1] + force_b[2] * accel_b[2]) / norm;
-        s->carried += share * (along - s->carried);
-        s->expected += share * (norm / gravity - s->expected);
+    double along = 0.0, norm2 = 0.0;
+    s->seen += share * (1.0 - s->seen);
+    for (int i = 0; i < 3; i++) {
+        s->carried[i] += share * (force_b[i] - s->carried[i]);
+        s->expected[i] += share * (accel_b[i] / gravity - s->expected[i]);
+        along += s->carried[i] * s->expected[i];
+        norm2 += s->expected[i] * s->expected[i];
     }
-    return s->carried / larger(s->expected, 0.2);
+    *part = norm2 > 0.0 ? along / norm2 : 0.0;
+    return norm2 > LEAST_SUPPORT * LEAST_SUPPORT * s->seen * s->seen;
 }
 
 static int within(double x, const double limits[2])
 {
     return x > limits[0] && x < limits[1];
+}
+
+/* Whether a leg rests on a stop of one of its joints, which then bears what its torque does not tell. */
+static const double STOP = 0.03; /* rad */
+static int any_at_stop(const gait_input *in, const gait_config *config)
+{
+    const gait_robot *robot = &config->robot;
+    const double inside = config->settings.joint_margin + STOP;
+    for (int leg = 0; leg < robot->legs; leg++)
+        for (int j = robot->leg_start[leg]; in->ok[leg] && j < robot->leg_start[leg + 1]; j++)
+            if (in->q[j] < robot->q_lower[j] + inside || in->q[j] > robot->q_upper[j] - inside) return 1;
+    return 0;
 }
 
 /* Torques that are ignored are used again once they have carried the robot for a while. Those of the joint targets do not
@@ -182,7 +204,7 @@ static void review_torques(gait_t *g, const gait_sample *sample)
     static const double massless[GAIT_LEG_LINKS] = {0.0};
     const gait_robot *robot = &g->config->robot;
     gait_torque_state *s = &g->input.torque;
-    double sum_b[3] = {0.0}, accel_b[3], wrench_b[6];
+    double sum_b[3] = {0.0}, accel_b[3], wrench_b[6], part;
     for (int leg = 0; leg < robot->legs; leg++) {
         leg_pose m;
         leg_pass(robot, leg, g->input.q + robot->leg_start[leg], &m);
@@ -190,7 +212,7 @@ static void review_torques(gait_t *g, const gait_sample *sample)
         for (int i = 0; i < 3; i++) sum_b[i] += wrench_b[i] / robot->weight;
     }
     rotate(robot->R_bi, g->input.accel, accel_b);
-    const double part = follow_support(s, fabs(g->config->settings.gravity), sum_b, accel_b, g->input.dt);
+    if (!follow_support(s, fabs(g->config->settings.gravity), sum_b, accel_b, g->input.dt, &part)) return;
     s->wrong = within(part, PLAUSIBLE) ? s->wrong - g->input.dt : RETURN_TIME;
     if (s->wrong > 0.0) return;
     s->ignored = 0;
@@ -265,28 +287,30 @@ uint32_t torques_admit(gait_t *g, const gait_sample *sample, double *tau, uint8_
         s->size += share * (size - s->size);
     }
     s->compared = (uint8_t)compared;
-    if (s->ignored && all) review_torques(g, sample);
+    if (s->ignored && all && !any_at_stop(in, g->config)) review_torques(g, sample);
     return health | torques_missing(s, any, g->config->settings.hold, in->dt) | (s->ignored ? GAIT_BAD_TORQUE : 0);
 }
 
 /* Whether legs that carried the robot do so no more, by their own torques: it hangs in a hand, or lies. */
 static const double LIFTED = 0.25, LIFTED_TIME = 0.04; /* share of the weight; s */
+static const double LEAST_SEEN = 0.5; /* of the means: the first samples alone show no robot that stands */
 static void follow_lift(gait_torque_state *s, double part, int doubted, double dt)
 {
-    s->supported = (uint8_t)(s->supported || (!doubted && within(part, PLAUSIBLE)));
+    s->supported = (uint8_t)(s->supported || (s->seen > LEAST_SEEN && !doubted && within(part, PLAUSIBLE)));
     s->unloaded = s->supported && !doubted && part < LIFTED ? s->unloaded + dt : 0.0;
     s->lifted = (uint8_t)(s->unloaded > LIFTED_TIME || (s->lifted && !doubted && part < PLAUSIBLE[0]));
 }
 
 /* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
- * specific force (in g), on average, unless something else carries the robot. */
-static const double WRONG_TIME = 0.15; /* s */
+ * specific force (in g), on average, unless something else carries the robot: then there is no verdict. */
+static const double WRONG_TIME = 0.1; /* s */
 static const double APART = 0.3;       /* share of the mean square of torques */
 void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt)
 {
     gait_torque_state *s = &g->input.torque;
-    if (s->ignored || !s->measured) return;
-    const double part = follow_support(s, fabs(g->config->settings.gravity), force_b, accel_b, dt);
+    double part;
+    if (s->ignored || !s->measured || any_at_stop(&g->input, g->config)) return;
+    if (!follow_support(s, fabs(g->config->settings.gravity), force_b, accel_b, dt, &part)) return;
     const int doubted = !within(part, IMPOSSIBLE)
         || (!within(part, PLAUSIBLE) && s->compared && s->apart > APART * s->size);
     s->wrong = doubted ? s->wrong + dt : 0.0;

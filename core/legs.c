@@ -12,7 +12,7 @@ static const double SMOOTHING = 0.004;    /* low-pass of joint accelerations and
 static const double NEVER = 1e9;          /* s */
 static const double TORQUES_AFTER = 0.5;     /* s of torques until the network that reads them takes over again */
 static const double UNINFORMATIVE = 3.0;  /* m/s: with a larger standard deviation a leg is not fused, */
-static const double SILENT = 0.18;        /* and with none for so long, s, on a body that does not fall, there is no */
+static const double SILENT = 0.15;        /* and with none for so long, s, on a body that does not fall, there is no */
 static const double FALLING = 7.0;        /* measurement; m/s^2 of specific force */
 /* Factors on the standard deviation of the gyro bias from the differences between legs: always, for each rad/s of
  * rotation and for each m/s^2 of acceleration; squares add up. Errors of joint zeros and link lengths do not average out,
@@ -225,7 +225,8 @@ void legs_step(gait_t *g, double part, double moment)
     }
     fetch_next(g);
     legs_features(robot, g->config->settings.joint_delay, s, gyro, accel, q, dq, tau, moment - s->stepped);
-    if (g->config->reads_targets) watch_torques(g, moment - s->stepped);
+    /* Of how long it did not step, after a gap or at the start, one sample tells nothing. */
+    if (g->config->reads_targets) watch_torques(g, smaller(moment - s->stepped, g->config->period));
     fetch_next(g);
     const gait_leg_network *network = legs_network(g, &memory);
     gait_leg_network_step(network, robot->legs, memory, gait_scratch(g), s->features, s->seen, s->before, s->out);

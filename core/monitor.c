@@ -96,6 +96,45 @@ static void inflate_causes(gait_t *g, const double excess[3], double dt, double 
     inflate(f, BG, R_ib, drift);
 }
 
+/* Measurements that differ from the IMU for longer than any slip show an accelerometer bias, a tilt, or a gyro bias that
+ * made it, and that the velocity has been off. With a tilt the body seems to climb. */
+static const double DRIFT_GATE = 6.0; /* variances that are usual */
+static void inflate_drift(gait_t *g)
+{
+    gait_filter *f = &g->filter;
+    const double *R = f->R, *v = f->x[0], gravity = fabs(g->config->settings.gravity), T2 = CAUSE_TIME * CAUSE_TIME;
+    const double R_iw[9] = {R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]}, once = ADAPT_STEP / INFLATION_TIME;
+    const double unit[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0}, per = gravity * ADAPT_SPAN;
+    double excess[3], accel[3];
+    if (!adapt_drift(&g->adapt, 1.0, excess)) return;
+    const double tilted2 = (excess[0] + excess[1]) / (per * per), speed2 = v[0] * v[0] + v[1] * v[1];
+    g->monitor.aside[2] += sqrt(speed2 * tilted2) * ADAPT_STEP;
+    if (!adapt_drift(&g->adapt, DRIFT_GATE, excess)) return;
+    for (int i = 0; i < 3; i++) {
+        excess[i] *= once;
+        accel[i] = excess[i] / (ADAPT_SPAN * ADAPT_SPAN);
+    }
+    const double tilt[3] = {excess[1] / (per * per), excess[0] / (per * per), 0.0};
+    const double turning[3] = {tilt[0] / T2, tilt[1] / T2, 0.0};
+    inflate(f, VEL, unit, excess);
+    inflate(f, BA, R_iw, accel);
+    inflate(f, ROT, unit, tilt);
+    inflate(f, BG, R_iw, turning);
+}
+
+/* Legs that stood still have been in use until they were found out: what measurements and IMU have differed by lately joins
+ * the variance of the velocity, or how a body may have moved meanwhile. */
+void monitor_doubt(gait_t *g)
+{
+    const gait_settings *s = &g->config->settings;
+    const double unit[9] = {1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0}, moved = s->gap_accel * s->hold;
+    double off[3];
+    const int known = adapt_lately(&g->adapt, off);
+    const double off2 = known ? off[0] * off[0] + off[1] * off[1] + off[2] * off[2] : moved * moved;
+    const double variance[3] = {off2, off2, off2};
+    inflate(&g->filter, VEL, unit, variance);
+}
+
 /* The same measurement, in world axes and as it claims, for the estimate of noise. */
 static void adapt(gait_t *g, const double delta_b[3], const double instant[3], const double spread[3])
 {
@@ -111,6 +150,7 @@ static void adapt(gait_t *g, const double delta_b[3], const double instant[3], c
         }
     }
     adapt_measure(&g->adapt, velocity_w, variance_w, spread_w);
+    inflate_drift(g);
 }
 
 static const double HEADING_MEMORY = 60.0; /* s after which differences of heading and position are forgotten */
@@ -164,7 +204,7 @@ uint32_t monitor_consensus(gait_t *g, const double delta_b[3], const double pred
 
 /* Heading and position by legs alone less those of the filter: a gyro whose bias has jumped, or with a wrong scale, differs
  * from them for as long as the filter has not found its bias. Forgotten after a while: over minutes legs drift as well. */
-static const double TURN_TIME = 0.3, TURN_STD = 0.1, MOST_HEADING = 3.2; /* s, rad/s, rad */
+static const double TURN_TIME = 0.05, TURN_STD = 0.5, MOST_HEADING = 3.2; /* s, rad/s, rad */
 void monitor_heading(gait_t *g, double difference, double variance, double dt)
 {
     gait_monitor *m = &g->monitor;
@@ -212,17 +252,19 @@ int monitor_still(gait_t *g, double dt)
 
 /* Whether the specific force, on average, is where the orientation has the vertical. If not, the IMU's axes are others
  * than described, or the orientation is wrong: neither can be told, so the IMU is not used, and after a while the
- * orientation is taken from gravity. Returns health bits. */
+ * orientation is taken from gravity. The average is of world axes, in which gravity stands still while the body turns: in
+ * those of the IMU, which it is kept in, it turns by the gyro. Returns health bits. */
 uint32_t monitor_gravity(gait_t *g)
 {
     gait_monitor *m = &g->monitor;
     gait_input *in = &g->input;
     const double gravity = fabs(g->config->settings.gravity), dt = in->dt, *up = g->filter.R + 6;
-    double along = 0.0, norm2 = 0.0;
+    double along = 0.0, norm2 = 0.0, turned[3];
     if (in->imu[ACCEL].blind > 0.0 || !in->imu_known || g->align) return 0;
     const double share = m->force_i[0] == 0.0 && m->force_i[2] == 0.0 ? 1.0 : dt / (FORCE_TIME + dt);
+    cross(in->gyro, m->force_i, turned);
     for (int i = 0; i < 3; i++) {
-        m->force_i[i] += share * (in->accel[i] - m->force_i[i]);
+        m->force_i[i] += share * (in->accel[i] - m->force_i[i]) - (1.0 - share) * dt * turned[i];
         along += up[i] * m->force_i[i];
         norm2 += m->force_i[i] * m->force_i[i];
     }
@@ -248,8 +290,9 @@ uint32_t monitor_end(gait_t *g, uint32_t health)
     return health;
 }
 
-/* The covariance that is reported has the open disagreement in it: whichever is right, the other is as far off. And how
- * the IMU is mounted is known to half a degree, which no motion tells from a tilt of the body. */
+/* The covariance that is reported has the open disagreement in it: whichever is right, the other is as far off; that of the
+ * position in any direction, since it turns with the heading. And how the IMU is mounted is known to half a degree, which no
+ * motion tells from a tilt of the body. */
 void monitor_mounting(gait_state *state)
 {
     state->pose_cov[3][3] += GAIT_MOUNTING_STD * GAIT_MOUNTING_STD;
@@ -258,14 +301,19 @@ void monitor_mounting(gait_state *state)
 
 void monitor_output(const gait_t *g, gait_state *state)
 {
+    double drift_w[3], drift_b[3] = {0.0}, R_wb[9];
     monitor_mounting(state);
-    for (int i = 0; i < 3; i++) {
-        const double open = g->monitor.lasting[i] * g->monitor.lasting[i];
-        if (g->monitor.duration > 0.0 && open > state->vel_cov[i][i]) state->vel_cov[i][i] = open;
-        state->vel_cov[i][i] += g->monitor.open[i] * g->monitor.open[i];
+    if (adapt_drift(&g->adapt, 1.0, drift_w)) {
+        base_axes(g, R_wb);
+        for (int i = 0; i < 3; i++)
+            for (int k = 0; k < 3; k++) drift_b[i] += R_wb[3 * k + i] * R_wb[3 * k + i] * drift_w[k];
     }
-    for (int i = 0; i < 3; i++)
-        state->pose_cov[i][i] = larger(state->pose_cov[i][i], g->monitor.aside[i] * g->monitor.aside[i]);
+    for (int i = 0; i < 3; i++) {
+        const double lasting = g->monitor.duration > 0.0 ? g->monitor.lasting[i] * g->monitor.lasting[i] : 0.0;
+        state->vel_cov[i][i] = larger(state->vel_cov[i][i], larger(lasting, drift_b[i])) + g->monitor.open[i] * g->monitor.open[i];
+    }
+    const double *aside = g->monitor.aside, along2 = 0.5 * (aside[0] * aside[0] + aside[1] * aside[1]);
+    for (int i = 0; i < 3; i++) state->pose_cov[i][i] = larger(state->pose_cov[i][i], i < 2 ? along2 : aside[2] * aside[2]);
     state->pose_cov[5][5] = larger(state->pose_cov[5][5], g->monitor.heading * g->monitor.heading);
 }
 

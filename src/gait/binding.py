@@ -89,9 +89,9 @@ class CSettings(Structure):
         ("gravity", c_double),
         ("prior_std", c_double * 15),
         ("rest_std", c_double * 15),
-        *((name, c_double) for name in ("max_gap", "gap_accel", "gap_rate", "max_gyro", "max_accel", "hold", "stale")),
-        *((name, c_double) for name in ("clock_reset", "inflation", "leg_inflation", "leg_gate", "leg_instant")),
-        *((name, c_double) for name in ("joint_delay", "joint_delay_std")),
+        *((name, c_double) for name in ("max_gap", "gap_accel", "gap_rate", "max_gyro", "max_accel", "joint_margin")),
+        *((name, c_double) for name in ("hold", "stale", "clock_reset", "inflation", "leg_inflation", "leg_gate")),
+        *((name, c_double) for name in ("leg_instant", "joint_delay", "joint_delay_std")),
         ("exact_mean", c_int32),
         ("exact_phi", c_int32),
     )

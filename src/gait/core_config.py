@@ -90,5 +90,6 @@ def core_settings(noise: ProcessNoise, prior: Prior, options: Options, limits: L
         setattr(s, name, getattr(o, name))
     s.leg_instant, s.leg_gate, s.max_gyro, s.max_accel = LEG_INSTANT, o.leg_guard, limits.gyro, limits.accel
     s.hold, s.stale, s.clock_reset = limits.hold, limits.stale, limits.clock_reset
+    s.joint_margin = limits.joint_margin
     s.prior_std[:], s.rest_std[:] = deviations(prior), deviations(AT_REST)
     return s

@@ -55,7 +55,8 @@ class CTorqueState(Structure):
     """`gait_torque_state`."""
 
     _fields_ = (
-        *((name, c_double) for name in ("carried", "expected", "apart", "size", "wrong", "missing", "unloaded")),
+        *((name, _VECTOR) for name in ("carried", "expected")),
+        *((name, c_double) for name in ("seen", "apart", "size", "wrong", "missing", "unloaded")),
         ("contradicts", _JOINTS),
         *((name, c_uint8) for name in ("ignored", "measured", "compared", "had", "supported", "lifted")),
     )
@@ -165,8 +166,10 @@ class CAdapt(Structure):
         *((name, c_double) for name in ("since", "accel2", "kept", "least")),
         *((name, c_double * 2) for name in ("factor", "noise2")),
         ("means", c_double * 5 * 2),
-        ("known", c_double),
         *((name, _VECTOR) for name in ("average", "weight")),
+        *((name, c_double) for name in ("known", "counted")),
+        *((name, _VECTOR) for name in ("drift", "expected")),
+        ("usual", c_double * 2),
         *((name, c_int32) for name in ("next", "count")),
         *((name, _VECTOR * 15) for name in ("apart", "variance")),
     )

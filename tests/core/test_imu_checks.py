@@ -8,6 +8,7 @@ from faulty_samples import FAULT, RATE, Edit, error, run, sample_log, standing, 
 
 from gait import Estimator
 from gait.health import Health
+from gait.log.sample import Sample
 
 NAN = np.full(3, np.nan)
 STUCK = sample_log().gyro[FAULT], sample_log().accel[FAULT]
@@ -93,3 +94,12 @@ def test_a_spike_that_returns_at_once_is_told_a_sample_later() -> None:
     states = run("gait-legs", lambda k, row: row._replace(accel=row.accel + (k == FAULT) * spike))
     assert "accelerometer spike" in states[FAULT + 1].health.words
     assert not any(s.health.flags & Health.IMU_SPIKE for s in states[:FAULT])
+
+
+def test_a_hard_landing_is_no_spike() -> None:
+    """From one sample to the next it reaches 90 m/s^2, and stays for some samples."""
+
+    def edit(k: int, row: Sample) -> Sample:
+        return row._replace(accel=row.accel + np.array([0.0, 0.0, 90.0 * (FAULT <= k < FAULT + 4)]))
+
+    assert not any("spikes" in word for word in words(run("gait-legs", edit)))

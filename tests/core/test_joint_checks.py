@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from core_calls import inside
 from faulty_samples import FAULT, RATE, Edit, error, run, sample_log, standing, words
 
-from gait import Estimator
+from gait import Estimator, Robot
 from gait.health import Health
 from gait.log.sample import Sample
 
@@ -138,3 +140,25 @@ def test_a_contact_aided_filter_waits_for_what_tells_contacts() -> None:
     estimator.start_as(log, "truth")
     states = [estimator.update(*row[: 7 if k else 5]) for k, row in enumerate(log.rows())]
     assert "starting" in states[0].health.words and "no measurement" not in states[-1].health.words
+
+
+def test_torques_of_a_leg_at_its_stop_are_not_judged() -> None:
+    """The stop bears what they do not tell; the sample's zero torques are ignored if no joint is at a stop."""
+    robot = Robot.load("go1")
+    upper = robot.q_upper.copy()
+    upper[0] = sample_log().q[:, 0].min()
+    for one, ignored in ((robot, True), (replace(robot, q_upper=upper), False)):
+        estimator = Estimator.load(one, "gait-legs")
+        estimator.start_as(sample_log(), "truth")
+        states = [estimator.update(row._replace(tau=0.0 * row.tau)) for row in sample_log().slice(0.0, 1.0).rows()]
+        assert (BAD_TORQUE in words(states)) is ignored
+
+
+def test_the_first_sample_counts_for_no_time() -> None:
+    """Whatever its stamp: torques are doubted after a while of contradiction, not at once."""
+    estimator = Estimator.load("go1", "gait-legs")
+    estimator.start_as(sample_log(), "truth")
+    rows = list(sample_log().slice(0.0, 0.15).rows())
+    states = [estimator.update(row._replace(t=row.t + 1e6, tau=-row.tau)) for row in rows]
+    first = next(k for k, s in enumerate(states) if s.health.flags & Health.BAD_TORQUE)
+    assert first / RATE >= 0.1

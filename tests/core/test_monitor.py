@@ -7,7 +7,7 @@ import pytest
 from core_calls import inside
 from faulty_samples import FAULT, RATE, error, run, sample_log, words
 
-from gait import Estimator
+from gait import Estimator, quaternions
 from gait.health import Health
 from gait.log.sample import Sample
 from gait.parameters import Options
@@ -105,3 +105,49 @@ def test_slip_rejection_never_rejects_all_feet() -> None:
     states = [estimator.update(row) for row in log.rows()]
     off = error(states)
     assert off[5] > 0.8 and off[RATE:].max() < 0.3
+
+
+def test_a_bias_that_jumps_is_found() -> None:
+    """Measurements that differ from the IMU into one direction for longer than any slip show a bias."""
+    states = run("gait-legs", lambda k, row: row._replace(accel=row.accel + 0.5), seconds=3.5)
+    # How much of it is a tilt takes longer to tell, except vertically.
+    assert states[-1].accel_bias[2] - states[FAULT].accel_bias[2] == pytest.approx(0.4, abs=0.2)
+    assert error(states)[FAULT + RATE :].max() < 0.05 and states[-1].resets == 0
+
+
+def test_a_clean_walk_has_no_cause_to_doubt_a_bias() -> None:
+    states = run("gait-legs", lambda k, row: row, seconds=4.0)
+    std = np.array([np.sqrt(np.diag(s.cov)[12:15]) for s in states])
+    assert (np.diff(std[RATE // 2 :], axis=0) < 1e-4).all()
+
+
+def test_a_slip_is_no_bias() -> None:
+    """One that begins and ends with a jump makes differences of one sign for no longer than 0.3 s."""
+
+    def edit(k: int, row: Sample) -> Sample:
+        return row._replace(dq=row.dq * (1.0 + 0.2 * (FAULT + 200 < k < FAULT + 500)))
+
+    std = np.array([np.sqrt(np.diag(s.cov)[12:15]) for s in run("gait-legs", edit, seconds=3.0)])
+    assert (np.diff(std[FAULT:], axis=0) < 1e-3).all()
+
+
+def test_legs_that_were_stuck_leave_what_they_corrected_in_the_variance() -> None:
+    held = list(sample_log().slice(0.0, 1.0).rows())[FAULT - 1]
+    states = run("iekf", lambda k, row: row._replace(q=held.q, dq=held.dq, tau=held.tau), seconds=1.2)
+    log = sample_log()
+    found = next(k for k, s in enumerate(states) if k >= FAULT and any("stale" in w for w in s.health.words))
+    off = np.array([s.vel_b for s in states]) - log.vel_b[: len(states)]
+    std = np.sqrt([np.diag(s.vel_cov) for s in states])
+    assert np.linalg.norm(off[found]) > 0.1 and (np.abs(off[found:]) < 3.0 * std[found:]).all()
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
+def test_the_heading_of_a_gyro_with_a_wrong_scale_is_within_its_std(method: str) -> None:
+    """Legs measure a rate about z as well: the reported std follows the difference within tenths of a second."""
+    turning = np.array([0.0, 0.0, 0.06])
+    states = run(method, lambda k, row: row._replace(gyro=row.gyro + turning), seconds=4.0)
+    log = sample_log()
+    turn = quaternions.multiply(np.array([s.quat_wb_wxyz for s in states]), quaternions.inverse(log.quat_wb_wxyz))
+    off = np.abs(quaternions.heading(turn[: len(states)]))
+    std = np.sqrt([s.pose_cov[5, 5] for s in states])
+    assert off[-1] > 0.03 and np.mean(off[FAULT:] < 3.0 * std[FAULT:]) > 0.99

@@ -89,3 +89,24 @@ def test_a_network_of_the_whole_body_never_counts_for_more_than_it_claims() -> N
         found.propagated(np.zeros(3), STEP)
         found.measure(rng.normal(0.0, std, 3), np.full(3, 10.0 * std**2), np.zeros(3))
     assert (found.factors == 1.0).all()
+
+
+@pytest.mark.parametrize(("bias", "shows"), [(0.5, True), (0.05, False)])
+def test_a_bias_lasts(bias: float, shows: bool) -> None:
+    """In the differences of more than half a second, beyond what noise makes; a slip of 0.3 m/s for 0.3 s does not."""
+    found = estimated(0.003, np.zeros(3))
+    at, dt = found.inertial.copy(), STEP / 4
+    assert not found.lasting(6.0).any()
+    for _ in range(round(0.6 / dt)):
+        found.propagated(np.array([bias, 0.0, 0.0]) * dt, dt)
+        found.measure(at, np.full(3, 1e-4), np.zeros(3))
+    assert bool(found.lasting(6.0)[0] > 0.0) is shows and not found.lasting(6.0)[1:].any()
+
+
+def test_a_slip_does_not_last() -> None:
+    found = estimated(0.003, np.zeros(3))
+    at, dt = found.inertial.copy(), STEP / 4
+    for k in range(round(2.0 / dt)):
+        found.propagated(np.zeros(3), dt)
+        found.measure(at + np.array([0.3 * (0.5 < k * dt < 0.8), 0.0, 0.0]), np.full(3, 1e-2), np.zeros(3))
+        assert not found.lasting(6.0).any()

@@ -12,10 +12,13 @@ KEPT, LEAST_FACTOR = 0.5, 0.25
 MEMORY, PRIOR = 150.0, 30.0
 LEAST_STD, SPREAD_SHARE, RIDGE = 0.03, 0.25, 0.05
 CAUTION, MOST_NOISE, MOST_FACTOR = 1.0, 0.3, 4.0
+DRIFT_RISE, DRIFT_STD = 0.3, 0.02
+USUAL_MEMORY, USUAL_PRIOR, USUAL_CAP, USUAL_STEP = 500.0, 5.0, 9.0, 0.01
 GROUPS = ((1.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 _STATE = (
     "inertial", "since", "means", "noise2", "more", "known", "place", "count", "apart", "variance", "average", "weight",
 )  # fmt: skip
+_DRIFT = ("drift", "expected", "more_usual", "counted")
 
 
 class TorchAdaptedNoise(nn.Module):
@@ -45,6 +48,14 @@ class TorchAdaptedNoise(nn.Module):
     """Of measured velocity less `inertial` over the last moments (3, n)."""
     weight: Tensor
     """Sum of the weights in it (3, n)."""
+    drift: Tensor
+    """Part of a difference that lasts (3, n), m/s."""
+    expected: Tensor
+    """Variance that is usual (3, n)."""
+    more_usual: Tensor
+    """By how much the mean square of differences over claimed variances exceeds 1 (2, n)."""
+    counted: Tensor
+    """Differences in that mean (n,)."""
     groups: Tensor
 
     def __init__(self, n: int, dtype: torch.dtype, of_soles: bool = False) -> None:
@@ -52,6 +63,7 @@ class TorchAdaptedNoise(nn.Module):
         self.kept, self.least = (KEPT, LEAST_FACTOR) if of_soles else (0.0, 1.0)
         shapes = {"inertial": (3, n), "since": (n,), "known": (n,), "means": (5, 2, n)}
         shapes |= {"noise2": (2, n), "more": (2, n), "average": (3, n), "weight": (3, n)}
+        shapes |= {"drift": (3, n), "expected": (3, n), "more_usual": (2, n), "counted": (n,)}
         for name, shape in {**shapes, "apart": (LAGS, 3, n), "variance": (LAGS, 3, n)}.items():
             self.register_buffer(name, torch.zeros(shape, dtype=dtype))
         for name in ("place", "count"):
@@ -60,7 +72,7 @@ class TorchAdaptedNoise(nn.Module):
 
     def reset(self, chosen: Tensor) -> None:
         """Forget what is remembered of the chosen robots (n,)."""
-        for name in _STATE:
+        for name in (*_STATE, *_DRIFT):
             value = getattr(self, name)
             setattr(self, name, torch.where(chosen, torch.zeros_like(value), value))
 
@@ -69,8 +81,12 @@ class TorchAdaptedNoise(nn.Module):
         self.inertial = self.inertial + change_w
         self.since = self.since + dt
 
-    def measure(self, velocity_w: Tensor, variance_w: Tensor, spread_w: Tensor, chosen: Tensor) -> None:
-        """Measured velocities, variances of one measurement and spread of its sources (3, n), of the chosen robots."""
+    def measure(self, velocity_w: Tensor, variance_w: Tensor, spread_w: Tensor, chosen: Tensor) -> Tensor:
+        """Measured velocities, variances of one measurement and spread of its sources (3, n), of the chosen robots.
+
+        Returns:
+            For whom it was time for another moment (n,).
+        """
         due = chosen & (self.since >= 0.999 * STEP)
         count = torch.where(self.since > 1.5 * STEP, 0, self.count)
         claimed = variance_w + SPREAD_SHARE * spread_w
@@ -79,13 +95,34 @@ class TorchAdaptedNoise(nn.Module):
         own = torch.reciprocal((1.0 - self.kept) * weight)
         self.weight, self.average = torch.where(due, weight, self.weight), torch.where(due, apart, self.average)
         at = self.place[None, None].expand(1, 3, -1)
-        d2 = torch.square(apart - self.apart.gather(0, at)[0])
-        self._compare(d2, own + self.variance.gather(0, at)[0], due & (count == LAGS))
+        d, r, full = apart - self.apart.gather(0, at)[0], own + self.variance.gather(0, at)[0], due & (count == LAGS)
+        self.drift = torch.where(due & (self.since > 1.5 * STEP), 0.0, self.drift)
+        self._follow_drift(d, r, full)
+        self._compare(torch.square(d), r, full)
         self.apart = torch.where(due, self.apart.scatter(0, at, apart[None]), self.apart)
         self.variance = torch.where(due, self.variance.scatter(0, at, own[None]), self.variance)
         self.place = torch.where(due, (self.place + 1) % LAGS, self.place)
         self.count = torch.where(due, torch.clamp(count + 1, max=LAGS), self.count)
         self.since = torch.where(due, 0.0, self.since)
+        return due
+
+    def _follow_drift(self, d: Tensor, r: Tensor, full: Tensor) -> None:
+        """Take differences and their claimed variances (3, n) of the robots that have one (n,)."""
+        usual = 1.0 + self.more_usual
+        before = torch.where(self.drift * d > 0.0, self.drift.abs(), 0.0)
+        drift = torch.copysign(torch.minimum(d.abs(), before + DRIFT_RISE * STEP), d)
+        ratio = self.groups @ (torch.square(d) / (r + DRIFT_STD**2)) / self.groups.sum(1, keepdim=True)
+        capped = torch.minimum(ratio, USUAL_CAP * usual + USUAL_STEP)
+        counted = torch.clamp(self.counted + 1.0, max=USUAL_MEMORY)
+        more = self.more_usual + (capped - usual) / (counted + USUAL_PRIOR)
+        self.drift = torch.where(full, drift, self.drift)
+        self.expected = torch.where(full, self.groups.T @ usual * r + DRIFT_STD**2, self.expected)
+        self.more_usual = torch.where(full, more, self.more_usual)
+        self.counted = torch.where(full, counted, self.counted)
+
+    def lasting(self, gate: float) -> Tensor:
+        """Squares of what lasts of the differences beyond so many variances that are usual (3, n), (m/s)^2."""
+        return torch.clamp(torch.square(self.drift) - gate * self.expected, min=0.0)
 
     def _compare(self, d2: Tensor, r: Tensor, full: Tensor) -> None:
         """Take squares of differences and their claimed variances (3, n) of the robots that have one (n,)."""

@@ -207,7 +207,7 @@ class TorchBatch(nn.Module):
         self.last = x
         self.row = torch.where(row == WAIT, self.row, self.table_following[row])
         flags = self.row != FIRST, self._recover()
-        shown = self.monitor.open_disagreement
+        shown = self.monitor.open_disagreement(self.ekf)
         return base_state(self.ekf, imu[0], self.R_bi, self.p_bi, shown, flags, gyro.dtype)
 
     @torch.no_grad()
@@ -300,7 +300,8 @@ class TorchBatch(nn.Module):
         velocity_w = ekf.v + turn(m.R_wb, m.consensus.delta)
         shares = torch.square(m.R_wb)
         variance_w = turn(shares, m.consensus.instant / ekf.adapted.factor)
-        ekf.adapted.measure(velocity_w, variance_w, turn(shares, m.consensus.spread), chosen & ~still)
+        due = ekf.adapted.measure(velocity_w, variance_w, turn(shares, m.consensus.spread), chosen & ~still)
+        monitor.drift(ekf, due)
         monitor.consensus(ekf, m.consensus, m.R_wb, chosen & ~still)
         told = chosen & (m.gyro_bias_z_var > 0.0)
         monitor.rate(ekf, m.gyro_bias_z, LEG_INSTANT**2 * m.gyro_bias_z_var, told)

@@ -12,14 +12,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from gait.nets.torch_adapt import SPAN, STEP
 from gait.nets.torch_filter import OpenDisagreement, TorchFilter
-from gait.nets.torch_lie import product
+from gait.nets.torch_lie import product, turn_back
 from gait.nets.torch_sensors import TorchSensors
 from gait.reference.disagreement import (
     CAUSE_TIME,
     DISPUTE,
     DISTRUST,
     DISTRUST_TIME,
+    DRIFT_GATE,
     INFLATION_TIME,
     MEMORY,
     MOST_HEADING,
@@ -130,6 +132,19 @@ class TorchMonitor(nn.Module):
         ekf.reset_velocity(chosen & reset, R_wb, c.delta, c.claimed + c.spread)
         self._inflate_causes(ekf, R_wb, torch.where(chosen & ~reset, excess, 0.0), share)
 
+    def drift(self, ekf: TorchFilter, due: Tensor) -> None:
+        """What differs for longer than any slip, of robots that are due (n,): a bias, or a tilt and its cause."""
+        per, lasting = -ekf.options.gravity * SPAN, ekf.adapted.lasting
+        tilted2, speed2 = lasting(1.0)[:2].sum(0) / per**2, torch.square(ekf.v[:2]).sum(0)
+        climbed = torch.where(due, torch.sqrt(speed2 * tilted2) * STEP, 0.0)
+        self.aside = torch.stack([*self.aside[:2], self.aside[2] + climbed])
+        excess = torch.where(due, lasting(DRIFT_GATE), 0.0) * (STEP / INFLATION_TIME)
+        tilt, R_iw = excess[[1, 0]] / per**2, ekf.R.transpose(0, 1)
+        ekf.inflate(VEL, ekf.eye, excess)
+        ekf.inflate(ACCEL_BIAS, R_iw, excess / SPAN**2)
+        ekf.inflate(ROT, ekf.eye[:, :2], tilt)
+        ekf.inflate(GYRO_BIAS, R_iw[:, :2], tilt / CAUSE_TIME**2)
+
     def _follow_open(self, ekf: TorchFilter, c: TorchConsensus, chosen: Tensor) -> None:
         """The mean disagreement, and how the body seems to climb with a tilt that is wrong."""
         informs = OPEN_STD**2 / (OPEN_STD**2 + c.instant + c.spread)
@@ -176,12 +191,15 @@ class TorchMonitor(nn.Module):
         ekf.inflate(GYRO_BIAS, axis, excess[None] * (self.dt / INFLATION_TIME))
         ekf.inflate(ROT, ekf.eye[:, 2:], excess[None] * (2.0 * INFLATION_TIME * self.dt))
 
-    @property
-    def open_disagreement(self) -> OpenDisagreement:
+    def open_disagreement(self, ekf: TorchFilter) -> OpenDisagreement:
         """Variances that the disagreement shows: whichever is right, the other is as far off."""
-        least = torch.where(self.duration > 0.0, torch.square(self.lasting), 0.0)
-        none = torch.zeros_like(self.aside[:2])
-        pose = torch.square(torch.cat([self.aside, none, self.heading[None]]))
+        R_wb = product(ekf.R, self.R_ib)
+        drift = turn_back(torch.square(R_wb), ekf.adapted.lasting(1.0))
+        least = torch.maximum(torch.where(self.duration > 0.0, torch.square(self.lasting), 0.0), drift)
+        # In any direction, since it turns with the heading.
+        along = torch.square(self.aside[:2]).mean(0)
+        none = torch.zeros_like(along)
+        pose = torch.stack([along, along, torch.square(self.aside[2]), none, none, torch.square(self.heading)])
         return OpenDisagreement(least, torch.square(self.open), pose)
 
 

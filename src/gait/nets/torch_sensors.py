@@ -14,7 +14,7 @@ from gait.parameters import Options
 
 LEVEL_TIME = 0.05
 """Time constant of the magnitude, s."""
-LEAST_JUMP, SPIKE = (2.5, 45.0), (4.0, 80.0)
+LEAST_JUMP, SPIKE = (2.5, 45.0), (4.0, 120.0)
 """From one sample to the next, rad/s and m/s^2: a jump that joins the noise, and one that no impact makes."""
 JUMP_RATIO, JUMP_TIME, SPIKE_SAMPLES = 8.0, 0.2, 2
 """Of a jump to the usual ones; time constant of those, s; samples in a row that may be spikes."""

@@ -11,6 +11,9 @@ are averaged for about as long before they are compared, for errors that last le
 then be less than 1. Errors that last longer than T do not show, so it has a least value. Feet that are balls have such
 errors, of their radius and of how they roll, and so has a network of the whole body: there single measurements are
 compared, and can only show that they are worse.
+A difference that lasts is no noise. A slip begins and ends with a jump, so it makes differences of one sign for no
+longer than T; an accelerometer or an orientation that is wrong does so for as long as it is. So each axis is followed
+by a value that rises slowly and falls at once, and held against the mean square of differences.
 """
 
 from __future__ import annotations
@@ -40,6 +43,12 @@ CAUTION = 1.0
 than from step to step."""
 MOST_NOISE, MOST_FACTOR = 0.3, 4.0
 """m/s^2/sqrt(Hz); and on variances."""
+DRIFT_RISE, DRIFT_STD = 0.3, 0.02
+"""How fast the lasting part of a difference may rise, m/s^2; and a difference that is never an error, m/s."""
+USUAL_MEMORY, USUAL_PRIOR = 500.0, 5.0
+"""Differences whose squares over their claimed variances are averaged: 10 s; and those as claimed, before the first."""
+USUAL_CAP, USUAL_STEP = 9.0, 0.01
+"""By what factor, and how much more, one of them may exceed their mean: a bias that jumps is not usual."""
 GROUPS = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 """Axes along the ground, and vertical."""
 
@@ -57,6 +66,7 @@ class AdaptedNoise:
         self.inertial, self.since, self.known = np.zeros(3), 0.0, 0.0
         self.means, self.noise2, self.factors = np.zeros((5, 2)), np.zeros(2), np.ones(2)
         self.average, self.weight = np.zeros((2, 3))
+        self.drift, self.expected, self.usual, self.counted = np.zeros(3), np.zeros(3), np.ones(2), 0.0
         self.moments: deque[tuple[Array, Array]] = deque()
 
     def propagated(self, change_w: Array, dt: float) -> None:
@@ -64,13 +74,18 @@ class AdaptedNoise:
         self.inertial = self.inertial + change_w
         self.since += dt
 
-    def measure(self, velocity_w: Array, variance_w: Array, spread_w: Array) -> None:
-        """A measured velocity, the variances that one measurement claims and the spread of its sources (3,)."""
+    def measure(self, velocity_w: Array, variance_w: Array, spread_w: Array) -> bool:
+        """A measured velocity, the variances that one measurement claims and the spread of its sources (3,).
+
+        Returns:
+            Whether it was time for another moment.
+        """
         if self.since < 0.999 * STEP:
-            return
+            return False
         if self.since > 1.5 * STEP:
             self.moments.clear()  # measurements were missing
             self.weight = np.zeros(3)
+            self.drift = np.zeros(3)
         self.since = 0.0
         claimed = variance_w + SPREAD_SHARE * spread_w
         self.weight = self.kept * self.weight + 1.0 / claimed
@@ -78,8 +93,24 @@ class AdaptedNoise:
         apart, own = self.average, 1.0 / ((1.0 - self.kept) * self.weight)
         if len(self.moments) == LAGS:
             apart_then, own_then = self.moments.popleft()
+            self._follow_drift(apart - apart_then, own + own_then)
             self._compare(np.square(apart - apart_then), own + own_then)
         self.moments.append((apart, own))
+        return True
+
+    def _follow_drift(self, d: Array, r: Array) -> None:
+        """Take differences and their claimed variances (3,)."""
+        before = np.where(self.drift * d > 0.0, np.abs(self.drift), 0.0)
+        self.drift = np.copysign(np.minimum(np.abs(d), before + DRIFT_RISE * STEP), d)
+        self.expected = GROUPS.T @ self.usual * r + DRIFT_STD**2
+        ratio = GROUPS @ (d**2 / (r + DRIFT_STD**2)) / GROUPS.sum(1)
+        self.counted = min(self.counted + 1.0, USUAL_MEMORY)
+        capped = np.minimum(ratio, USUAL_CAP * self.usual + USUAL_STEP)
+        self.usual = self.usual + (capped - self.usual) / (self.counted + USUAL_PRIOR)
+
+    def lasting(self, gate: float) -> Array:
+        """Squares of what lasts of the differences beyond so many variances that are usual (3,), (m/s)^2."""
+        return np.asarray(np.maximum(self.drift**2 - gate * self.expected, 0.0))
 
     def _compare(self, d2: Array, r: Array) -> None:
         """Take squares of differences and their claimed variances (3,)."""

@@ -3,8 +3,9 @@
 A single innovation does not distinguish a slip from an error of the IMU. A slip begins and ends with a jump; an error
 of the IMU grows from step to step and lasts, whichever feet stand. So each axis of the disagreement is followed by a
 value that rises slowly and falls at once. Its excess over the variances inflates those of the velocity and of its
-possible causes: accelerometer bias, tilt and gyro bias. A dispute that lasts for half a second resets the velocity to
-the measurement.
+possible causes: accelerometer bias, tilt and gyro bias. So does what lasts of the differences that the estimate of
+noise takes over 0.3 s, which shows a bias that jumps within half a second. A dispute that lasts for half a second
+resets the velocity to the measurement.
 """
 
 from __future__ import annotations
@@ -14,19 +15,22 @@ from typing import NamedTuple
 import numpy as np
 
 from gait.arrays import Array
+from gait.reference.adapted_noise import SPAN, STEP
 from gait.reference.filter import ACCEL_BIAS, GYRO_BIAS, POS, ROT, VEL, BaseState, ReferenceFilter
 
 RISE, RISE_RATE = np.array([0.3, 0.3, 2.0]), 0.5
 """How fast the lasting part may rise, m/s^2: along the ground, where feet slip, and vertically; and a rate, rad/s^2."""
 INFLATION_TIME, CAUSE_TIME = 0.4, 0.6
 """Seconds until a variance has grown by the square of what lasts, and from which on the causes are inflated too."""
+DRIFT_GATE = 6.0
+"""Usual variances beyond which a difference over 0.3 s that lasts has a cause in the IMU or the orientation."""
 DISPUTE, DISPUTE_TIME, RESET_TIME = 4.0, 0.1, 0.5
 """Test ratio above which the IMU is disputed; seconds until that is reported, and until the velocity is reset."""
 DISTRUST_TIME, DISTRUST = 2.0, 10.0
 """Seconds after a reset during which these times are shorter, and by which factor."""
 OPEN_TIME, OPEN_STD = 0.1, 0.2
 """Seconds over which the reported disagreement is averaged, and m/s beyond which a measurement has less weight."""
-TURN_TIME, TURN_STD, MOST_HEADING = 0.3, 0.1, 3.2
+TURN_TIME, TURN_STD, MOST_HEADING = 0.05, 0.5, 3.2
 """The same of the rate about z, s and rad/s; and the largest difference of headings, rad."""
 MEMORY = 60.0
 """Time constant of the differences of heading and position, s: over minutes legs drift as well."""
@@ -71,7 +75,8 @@ class ConsistencyMonitor:
         share = DISTRUST if self.distrust > 0.0 else 1.0
         R_wb = self.ekf.R @ self.R_bi.T
         claimed = c.instant / self.ekf.adapted.factor
-        self.ekf.adapted.measure(self.ekf.v + R_wb @ c.delta, R_wb**2 @ claimed, R_wb**2 @ c.spread)
+        if self.ekf.adapted.measure(self.ekf.v + R_wb @ c.delta, R_wb**2 @ claimed, R_wb**2 @ c.spread):
+            self.inflate_drift()
         informs = OPEN_STD**2 / (OPEN_STD**2 + c.instant + c.spread)
         self.open += dt / (OPEN_TIME + dt) * (informs**2 * c.delta - self.open)
         # An error of the tilt shows along the ground, and as a climb.
@@ -90,6 +95,18 @@ class ConsistencyMonitor:
         if excess.any():
             self.inflate_causes(excess, dt, share)
         return self.disputed >= DISPUTE_TIME or self.distrust > 0.0
+
+    def inflate_drift(self) -> None:
+        """What differs for longer than any slip: a bias b, a tilt with g T, or a gyro bias that made the tilt."""
+        ekf, lasting = self.ekf, self.ekf.adapted.lasting
+        per = -ekf.options.gravity * SPAN
+        self.aside[2] += np.linalg.norm(ekf.v[:2]) * np.sqrt(lasting(1.0)[:2].sum()) / per * STEP
+        excess = lasting(DRIFT_GATE) * STEP / INFLATION_TIME
+        tilt = np.array([excess[1], excess[0], 0.0]) / per**2
+        ekf.P[VEL, VEL] += np.diag(excess)
+        ekf.P[ACCEL_BIAS, ACCEL_BIAS] += ekf.R.T @ np.diag(excess / SPAN**2) @ ekf.R
+        ekf.P[ROT, ROT] += np.diag(tilt)
+        ekf.P[GYRO_BIAS, GYRO_BIAS] += ekf.R.T @ np.diag(tilt / CAUSE_TIME**2) @ ekf.R
 
     def inflate_causes(self, excess: Array, dt: float, share: float) -> None:
         """The lasting part may come from the velocity, from the accelerometer bias b T or from a tilt g T."""
@@ -133,11 +150,12 @@ class ConsistencyMonitor:
     def reported(self, state: BaseState) -> BaseState:
         """With the open disagreement in its covariance: either of the two may be wrong by as much."""
         vel_cov, pose_cov = state.vel_cov.copy(), state.pose_cov.copy()
-        if self.duration > 0.0:
-            np.fill_diagonal(vel_cov, np.maximum(np.diag(vel_cov), self.lasting**2))
-        vel_cov += np.diag(self.open**2)
+        R_bw = self.R_bi @ self.ekf.R.T
+        lasting = np.maximum(self.lasting**2 * (self.duration > 0.0), R_bw**2 @ self.ekf.adapted.lasting(1.0))
+        np.fill_diagonal(vel_cov, np.maximum(np.diag(vel_cov), lasting) + self.open**2)
         pose_cov[[3, 4], [3, 4]] += MOUNTING_STD**2
-        least = np.array([*self.aside, 0.0, 0.0, self.heading]) ** 2
+        along = np.sqrt(np.mean(self.aside[:2] ** 2))  # in any direction, since it turns with the heading
+        least = np.array([along, along, self.aside[2], 0.0, 0.0, self.heading]) ** 2
         np.fill_diagonal(pose_cov, np.maximum(np.diag(pose_cov), least))
         return state._replace(vel_cov=vel_cov, pose_cov=pose_cov)
 
