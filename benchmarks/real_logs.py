@@ -175,6 +175,8 @@ class Score(NamedTuple):
     """Share of the velocity errors within two standard deviations; nan of an estimate without covariance."""
     nees: float
     """Of the velocity; 3 is ideal. nan without covariance."""
+    scale: float
+    """Estimated over true velocity along the ground, by least squares: below 1 the robot seems too slow."""
 
 
 def score(recording: Recording, estimate: Trajectory) -> Score:
@@ -189,10 +191,12 @@ def score(recording: Recording, estimate: Trajectory) -> Score:
     if log.t[rows][-1] - log.t[rows][0] > 5.0:
         drift = relative_error(estimate, recording.walking, 5.0).position.mean
     raw, rmse = (estimate.vel_b - log.vel_b)[rows], float(np.sqrt(np.mean(np.sum(errors**2, axis=1))))
+    true_b = log.vel_b[rows, :2]
+    scale = float(np.sum(smooth_b[rows, :2] * true_b) / np.sum(true_b**2))
     if estimate.vel_cov is None:
-        return Score(rmse, drift, float("nan"), float("nan"))
+        return Score(rmse, drift, float("nan"), float("nan"), scale)
     vel_cov = estimate.vel_cov[rows]
-    return Score(rmse, drift, coverage(raw, vel_cov).fraction, nees(raw, vel_cov).mean)
+    return Score(rmse, drift, coverage(raw, vel_cov).fraction, nees(raw, vel_cov).mean, scale)
 
 
 def main() -> None:
@@ -208,7 +212,9 @@ def main() -> None:
             for method in options.methods:
                 estimate = Estimator.load(recording.robot, method).run(recording.log, start=recording.start)
                 rows.append([recording.name, f"{rate:g}", method, *(f"{x:.3f}" for x in score(recording, estimate))])
-    print(markdown(["recording", "Hz", "method", "velocity, m/s", "5 s drift, m", "within 2 std", "NEES"], rows))
+    print(
+        markdown(["recording", "Hz", "method", "velocity, m/s", "5 s drift, m", "within 2 std", "NEES", "scale"], rows)
+    )
 
 
 if __name__ == "__main__":

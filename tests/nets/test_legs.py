@@ -32,7 +32,7 @@ from gait.train import checkpoint, loop, losses
 from gait.train.config import TrainConfig
 from gait.train.data import DataSet
 from gait.train.faults import delayed
-from gait.train.leg_trainer import legs_apart, legs_in_use, mirrored, stances_moved
+from gait.train.leg_trainer import legs_apart, legs_in_use, mirrored, stances_moved, velocities_moved
 from gait.train.losses import carried_likelihood, carry, leg_likelihood, variances
 
 GO1 = Robot.load("go1")
@@ -326,3 +326,19 @@ def test_stances_are_moved_as_a_whole() -> None:
     common = shift[:, 0].mean(1)
     assert 0.08 < float(common.std()) < 0.12 and 0.02 < float((shift[:, 0] - common[:, None]).std()) < 0.04
     assert torch.equal(stances_moved(features, 0.0, rng), features)
+
+
+def test_velocities_are_moved_with_ground_truth() -> None:
+    """By one velocity along the ground for a sequence: the error of each leg stays what it was, and all else too."""
+    rng = np.random.default_rng(0)
+    features = torch.from_numpy(rng.normal(size=(200, 5, SHARED + 4 * PER_LEG)).astype(np.float32))
+    velocity = torch.from_numpy(rng.normal(size=(200, 5, 3)).astype(np.float32))
+    moved, truth = velocities_moved(features, velocity, 0.3, np.random.default_rng(1))
+    shift = truth - velocity
+    own = (moved - features)[..., SHARED:].reshape(200, 5, 4, PER_LEG)
+    assert torch.allclose(shift, shift[:, :1].expand_as(shift), atol=1e-6) and not shift[..., 2].any()
+    assert 0.25 < float(shift[:, 0, :2].std()) < 0.35
+    assert torch.allclose(own[..., VELOCITY:FORCE], shift[:, :, None].expand(-1, -1, 4, -1), atol=1e-6)
+    assert not own[..., :VELOCITY].any() and not own[..., FORCE:].any()
+    assert torch.equal(moved[..., :SHARED], features[..., :SHARED])
+    assert velocities_moved(features, velocity, 0.0, rng)[0] is features

@@ -169,7 +169,8 @@ def test_the_compliance_of_joints_is_found_and_taken_off() -> None:
         speeds = [estimator.update(s).vel_b for s in swaying(1500, compliance)]
         found[compliance] = inside(estimator._context).legs.flexure.compliance
         speed[compliance] = float(np.sqrt(np.mean(np.square(speeds[1000:]))))
-    # Never more than there is, and less, since the filter follows the legs by a part: the larger the weight of soles, the more.
+    # Never more than there is, and less, since the filter follows the legs by a part,
+    # and the more the larger the weight of soles is.
     assert found[0.0] == 0.0 and 0.2 < found[0.4e-3] / 0.4e-3 < 1.0
     assert speed[0.4e-3] < speed[0.0] + 0.01, speed
 

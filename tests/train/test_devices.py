@@ -61,7 +61,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "gait": {"dead_leg": 0.5},
     "gait-flat": {"targets": False},
     "nmn": {"contact_weight": 0.1},
-    "gait-legs": {"hidden_legs": 0.4, "legs_apart": 0.5, "stance_shift": 0.1},
+    "gait-legs": {"hidden_legs": 0.4, "legs_apart": 0.5, "stance_shift": 0.1, "velocity_shift": 0.2},
 }
 
 

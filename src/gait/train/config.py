@@ -40,6 +40,9 @@ class TrainConfig:
     stance_shift: float = 0.0
     """gait-legs: by how much the feet of a sequence are moved as a whole, in lengths of the leg, standard deviation:
     robots and controllers differ in their footholds."""
+    velocity_shift: float = 0.0
+    """gait-legs: standard deviation of a constant velocity along the ground, m/s, that is added to what all legs of a
+    sequence measure and to ground truth: which speeds are usual is not learned."""
     faults: bool = False
     """Draw the sensor faults of a real robot for every episode; see gait.train.faults."""
     init: str = ""
@@ -149,7 +152,8 @@ _LEAST: dict[str, float] = {
     "seed": 0, "stride": 1, "episodes": 0, "memory": 0, "iterations": 1, "l1_iterations": 0, "sequences": 1, "steps": 2,
     "truncate": 1, "burn_in": 0,
     "learning_rate": 0.0, "warmup": 0, "clip": 0.0, "gyro_noise": 0.0, "accel_noise": 0.0,
-    "gyro_bias": 0.0, "accel_bias": 0.0, "stance_shift": 0.0, "contact_weight": 0.0, "validation_episodes": 1,
+    "gyro_bias": 0.0, "accel_bias": 0.0, "stance_shift": 0.0, "velocity_shift": 0.0,
+    "contact_weight": 0.0, "validation_episodes": 1,
     "validate_every": 1,
 }  # fmt: skip
 

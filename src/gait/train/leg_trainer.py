@@ -36,6 +36,7 @@ class LegsTrainer(Trainer):
         features, velocity = mirrored(self._tensor(batch.features), self._tensor(batch.velocity), rng)
         features = legs_apart(features, velocity, config.legs_apart, rng)
         features = stances_moved(features, config.stance_shift, rng)
+        features, velocity = velocities_moved(features, velocity, config.velocity_shift, rng)
         steps = slice(int(rng.integers(every)), None, every)
         used = legs_in_use(batch.present[:, 0], config.hidden_legs, rng).to(self.device)
         legs = self.net.legs(features, None, steps, used)
@@ -110,6 +111,22 @@ def stances_moved(features: Tensor, std: float, rng: np.random.Generator) -> Ten
     moved = unflatten(features.clone()[..., SHARED:], -1, (legs, PER_LEG))  # (B, T, L, 12)
     moved[..., POSITION : POSITION + 3] += tensor_on(features.device, shift.astype(np.float32))[:, None]
     return torch.cat([features[..., :SHARED], moved.flatten(2)], -1)
+
+
+def velocities_moved(features: Tensor, velocity: Tensor, std: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Sequences (B, T, F) of a robot on a conveyor: all legs measure one more constant velocity along the ground, and
+    ground truth (B, T, 3) has it too.
+
+    Without it the network learns which speeds are usual. Of the samples of a noisy leg those nearer to them then have
+    the smaller variance, and the fused velocity shrinks towards them.
+    """
+    if std == 0.0:
+        return features, velocity
+    shift = rng.normal(0.0, std, (len(features), 1, 3)) * (1.0, 1.0, 0.0)
+    shift_b = tensor_on(features.device, shift.astype(np.float32))
+    moved = unflatten(features.clone()[..., SHARED:], -1, (-1, PER_LEG))  # (B, T, L, 12)
+    moved[..., VELOCITY : VELOCITY + 3] += shift_b[:, None]
+    return torch.cat([features[..., :SHARED], moved.flatten(2)], -1), velocity + shift_b
 
 
 def mirrored(features: Tensor, velocity: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
