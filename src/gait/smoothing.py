@@ -46,9 +46,6 @@ seeds of their own: 3 gains more where feet slip and costs where they hold."""
 IMU_DELAY, IMU_DELAY_STD = 0.0015, 0.002
 """Seconds by which an IMU itself is read late, low-pass included, and how far that may be off. No comparison of IMU
 and legs shows it: chosen on walks of twin 2 with seeds of their own, where 1 to 2 ms are best, and 2 on twin 1's."""
-CLAIMED = 0.5
-"""Of the covariances of that pass: legs are inflated in it for their weight beside the IMU, not since they are worse,
-and the ground takes drift out. Chosen on the same walks, by the NEES of the velocity."""
 
 
 class Smoothed(NamedTuple):
@@ -152,19 +149,17 @@ def on_the_ground(done: Smoothed, estimator: Estimator, log: Log) -> Smoothed:
 
 
 def as_read(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with what the IMU shows at each stamp where it belongs, `IMU_DELAY` before; and what it claims."""
+    """The trajectory with what the IMU shows at each stamp where it belongs, `IMU_DELAY` before."""
     if len(trajectory) < 2:
         return trajectory
     acceleration_w = np.gradient(trajectory.vel_w, trajectory.t, axis=0)
     off = IMU_DELAY_STD * quaternions.rotate_inverse(trajectory.quat_wb_wxyz, acceleration_w)
-    vel_cov = CLAIMED * trajectory.need("vel_cov") + off[:, :, None] * off[:, None]
+    vel_cov = trajectory.need("vel_cov") + off[:, :, None] * off[:, None]
     before, part = places(trajectory.t, trajectory.t + IMU_DELAY)
     names = ("vel_w", "vel_b", "pos_w")
     moved = {name: interpolate(getattr(trajectory, name), before, part, ()) for name in names}
     turned = interpolate(trajectory.quat_wb_wxyz, before, part, ("wxyz",))
-    return trajectory.replace(
-        quat_wb_wxyz=turned, vel_cov=vel_cov, pose_cov=CLAIMED * trajectory.need("pose_cov"), **moved
-    )
+    return trajectory.replace(quat_wb_wxyz=turned, vel_cov=vel_cov, **moved)
 
 
 def smooth_once(estimator: Estimator, log: Log, start: str = "auto", shifts: Array | None = None) -> Smoothed:

@@ -19,7 +19,7 @@ from gait.reference.filter import ReferenceFilter, prior_std
 from gait.reference.smoother import recorded_step, smooth_back
 from gait.robot import Robot
 from gait.samples import SAMPLE
-from gait.smoothing import CLAIMED, IMU_DELAY, IMU_DELAY_STD, as_read, smooth_once, smooth_with
+from gait.smoothing import IMU_DELAY, IMU_DELAY_STD, as_read, smooth_once, smooth_with
 
 DT, STEPS = 0.002, 40
 
@@ -119,7 +119,7 @@ def test_smoothing_a_walk(walk: Log, method: str) -> None:
     assert rms[1] < 0.97 * rms[0]
     errors = smoothed.vel_b - walk.vel_b
     nees = np.einsum("ni,nij,nj->n", errors, np.linalg.inv(smoothed.vel_cov), errors).mean()
-    assert 0.2 < nees < 6.0
+    assert 0.1 < nees < 6.0  # careful: legs are inflated for their weight beside the IMU
     assert np.linalg.eigvalsh(smoothed.pose_cov).min() > -1e-9
 
 
@@ -175,7 +175,7 @@ def test_the_latency_of_the_imu_is_taken_off() -> None:
     np.testing.assert_allclose(found.vel_b[k, 0], np.sin(20.0 * (t[k] + IMU_DELAY)), atol=1e-3)
     np.testing.assert_allclose(found.pos_w, 0.1 * found.vel_w, atol=1e-12)
     added = (IMU_DELAY_STD * 20.0 * np.cos(20.0 * t[k])) ** 2
-    np.testing.assert_allclose(found.need("vel_cov")[k, 0, 0], 1e-4 * CLAIMED + added, rtol=0.01, atol=1e-8)
+    np.testing.assert_allclose(found.need("vel_cov")[k, 0, 0], 1e-4 + added, rtol=0.01, atol=1e-8)
 
 
 def test_mistakes() -> None:
