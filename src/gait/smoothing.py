@@ -105,9 +105,9 @@ def smooth_with(estimator: Estimator, log: Log, start: str = "auto", ground: boo
         chosen = latency.value
         done = smooth_once(smoother(chosen), log, start)
     if shows_forces(log, estimator.robot):
-        shifts = leg_shifts(smoother(chosen), log, done.smoothed, start)
-        done = smooth_once(smoother(chosen), log, start, shifts)
-        done = on_the_ground(done, smoother(chosen), log) if ground else done
+        last = smoother(chosen)
+        done = smooth_once(last, log, start, leg_shifts(last, log, done.smoothed, start))
+        done = on_the_ground(done, last, log) if ground else done
     smoothed = as_read(done.smoothed)
     if smoothed.contact is not None:
         smoothed = with_smoothed_feet(smoothed, done.filtered, log.reorder(estimator.robot), estimator.robot, chosen)

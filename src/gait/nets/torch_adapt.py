@@ -5,20 +5,33 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-# As in core/adapt.c and `gait.reference.adapted_noise`, which explain them.
-STEP, LAGS = 0.02, 15
-SPAN = STEP * LAGS
-KEPT, LEAST_FACTOR = 0.5, 0.25
-MEMORY, PRIOR = 150.0, 30.0
-LEAST_STD, SPREAD_SHARE, RIDGE = 0.03, 0.25, 0.05
-CAUTION, MOST_NOISE, MOST_FACTOR = 1.0, 0.3, 4.0
-DRIFT_RISE, DRIFT_STD = 0.3, 0.02
-USUAL_MEMORY, USUAL_PRIOR, USUAL_CAP, USUAL_STEP = 500.0, 5.0, 9.0, 0.01
-GROUPS = ((1.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+from gait.reference.adapted_noise import (
+    CAUTION,
+    DRIFT_RISE,
+    DRIFT_STD,
+    GROUPS,
+    KEPT,
+    LAGS,
+    LEAST_FACTOR,
+    LEAST_STD,
+    MEMORY,
+    MOST_FACTOR,
+    MOST_NOISE,
+    PRIOR,
+    RIDGE,
+    SPAN,
+    SPREAD_SHARE,
+    STEP,
+    USUAL_CAP,
+    USUAL_MEMORY,
+    USUAL_PRIOR,
+    USUAL_STEP,
+)
+
 _STATE = (
     "inertial", "since", "means", "noise2", "more", "known", "place", "count", "apart", "variance", "average", "weight",
+    "drift", "expected", "more_usual", "counted",
 )  # fmt: skip
-_DRIFT = ("drift", "expected", "more_usual", "counted")
 
 
 class TorchAdaptedNoise(nn.Module):
@@ -68,11 +81,11 @@ class TorchAdaptedNoise(nn.Module):
             self.register_buffer(name, torch.zeros(shape, dtype=dtype))
         for name in ("place", "count"):
             self.register_buffer(name, torch.zeros(n, dtype=torch.int64))
-        self.register_buffer("groups", torch.tensor(GROUPS, dtype=dtype), persistent=False)
+        self.register_buffer("groups", torch.tensor(GROUPS.tolist(), dtype=dtype), persistent=False)
 
     def reset(self, chosen: Tensor) -> None:
         """Forget what is remembered of the chosen robots (n,)."""
-        for name in (*_STATE, *_DRIFT):
+        for name in _STATE:
             value = getattr(self, name)
             setattr(self, name, torch.where(chosen, torch.zeros_like(value), value))
 

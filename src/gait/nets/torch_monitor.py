@@ -12,10 +12,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from gait.nets.torch_adapt import SPAN, STEP
 from gait.nets.torch_filter import OpenDisagreement, TorchFilter
 from gait.nets.torch_lie import product, turn_back
 from gait.nets.torch_sensors import TorchSensors
+from gait.reference.adapted_noise import SPAN, STEP
 from gait.reference.disagreement import (
     CAUSE_TIME,
     DISPUTE,
