@@ -113,11 +113,12 @@ typedef struct gait_contact_state {
 
 /* Compliance of the joints under load. */
 typedef struct gait_flexure {
-    double compliance;                     /* rad/(N m) */
+    double compliance, untold;             /* rad/(N m): as fitted, and where no torques are known */
     double velocity[GAIT_MAX_LEGS][3];     /* what a unit of it adds to the velocity that a leg measures, */
     double bent[GAIT_MAX_LEGS][3];         /* and that through a low-pass */
     double off[GAIT_MAX_LEGS][3];          /* velocities of the legs less the predicted one, as well */
     double told, known;                    /* sums of the fit */
+    uint8_t used;
 } gait_flexure;
 
 /* Samples and features of the network of legs. */
@@ -131,8 +132,9 @@ typedef struct gait_leg_state {
     double stepped;           /* stamp of the network's last step */
     double features[SHARED_FEATURES + LEG_FEATURES * GAIT_MAX_LEGS];
     float out[6 * GAIT_MAX_LEGS]; /* velocity and log-std of each leg */
-    uint8_t begun, kinematic, seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS]; /* kinematic: without torques */
-    gait_flexure flexure; /* of robots with soles alone */
+    uint8_t begun, kinematic, torqueless; /* kinematic: the spare network is in use; torqueless: no torques are read */
+    uint8_t seen[GAIT_MAX_LEGS], before[GAIT_MAX_LEGS];
+    gait_flexure flexure;
     const double *shifts; /* that a smoother found, (legs, 3), or null: what joins the velocity that each leg measures */
 } gait_leg_state;
 
@@ -265,7 +267,9 @@ void sole_bias(const gait_t *g, const double rate_b[3], double bias_i[3]);
 void soles_correct(gait_t *g);
 
 /* flexure.c */
+void flexure_reset(gait_flexure *x, const gait_robot *robot, int used);
 void flexure_velocity(const leg_pose *m, const double *tau_rate, const double above_b[3], double out[3]);
+void weight_flexure(const gait_robot *robot, const leg_pose *m, const double *dq, double *tau_rate, double sway_b[3]);
 void flexure_learn(gait_t *g, const prediction *p, const double bias_b[3]);
 
 /* adapt.c */

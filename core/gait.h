@@ -139,6 +139,7 @@ typedef struct gait_settings {
     double leg_instant;         /* std of a leg in one sample over that which a filter may take for white noise */
     double joint_delay, joint_delay_std; /* latency of joints against the IMU, s */
     int32_t exact_mean, exact_phi;       /* integrate the rotation within a step; keep every term of Phi */
+    int32_t flexure;                     /* compensate the compliance of joints */
 } gait_settings;
 
 /* Contact detection and slip rejection of the contact-aided filter. */
@@ -314,9 +315,11 @@ void gait_leg_torque(const gait_robot *robot, int leg, const double *q, const do
 int gait_leg_force(const gait_robot *robot, int leg, const double *q, const double *tau, const double *tau_free,
                    double *force_b);
 
-/* Features of gait-legs for n samples in a row, for training: arrays (n, 3) or (n, joints), dt (n), out (n, 6 + 12 legs). */
-void gait_leg_features(const gait_robot *robot, double delay, size_t n, const double *gyro, const double *accel,
-                       const double *q, const double *dq, const double *tau, const double *dt, double *out);
+/* Features of gait-legs for n samples in a row, for training: arrays (n, 3) or (n, joints), dt (n), out (n, 6 + 12 legs).
+ * `compliance` of the joints in rad/(N m) is compensated; below 0, torques are not known. */
+void gait_leg_features(const gait_robot *robot, double delay, double compliance, size_t n, const double *gyro,
+                       const double *accel, const double *q, const double *dq, const double *tau, const double *dt,
+                       double *out);
 
 /* What contacts found live share with those of a recording (8): the knee of the force, in weights, the limits of a foot's
  * height, m, log-odds of contact by force and speed alone (4), and from where on they show the ground. */

@@ -23,6 +23,7 @@ static const double BIAS_LEAST = 1e6;     /* variance of a rate, (rad/s)^2, beyo
 void legs_reset(gait_t *g)
 {
     memset(&g->legs, 0, sizeof g->legs);
+    flexure_reset(&g->legs.flexure, &g->config->robot, g->config->settings.flexure);
     g->legs.without_torque = NEVER; /* the first sample decides which network begins */
     for (int leg = 0; leg < g->config->robot.legs; leg++) g->legs.no_torque[leg] = NEVER;
 }
@@ -115,7 +116,7 @@ static int torques_known(const gait_leg_state *s, int begin, int end)
 {
     int known = 0;
     for (int j = begin; j < end; j++) known = known || s->smooth_tau[j] != 0.0;
-    return known && !s->kinematic;
+    return known && !s->torqueless;
 }
 
 /* Features of one sample, dt seconds after the one before. */
@@ -134,8 +135,8 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
         static const double up_b[3] = {0.0, 0.0, 1.0};
         leg_pose m;
         double moving_b[3], rate_b[3], above_b[3], roll_b[3], tau_free[GAIT_LEG_LINKS], wrench_b[6];
-        const double *own_q = q + begin, *own_dq = dq + begin;
-        double unbent_q[GAIT_LEG_LINKS], unbent_dq[GAIT_LEG_LINKS], tau_rate[GAIT_LEG_LINKS] = {0.0};
+        double own_q[GAIT_LEG_LINKS], own_dq[GAIT_LEG_LINKS], tau_rate[GAIT_LEG_LINKS] = {0.0}, sway_b[3] = {0.0};
+        const double c = s->torqueless ? s->flexure.untold : s->flexure.compliance;
         for (int j = begin; j < end; j++) {
             if (share > 0.0) {
                 s->ddq[j] += share * ((dq[j] - s->last_dq[j]) / dt - s->ddq[j]);
@@ -146,18 +147,13 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
                 s->smooth_tau[j] = tau[j];
             }
             s->last_dq[j] = dq[j];
-        }
-        if (robot->corner_count[leg]) {
-            const double c = s->kinematic ? 0.0 : s->flexure.compliance;
-            for (int j = begin; j < end; j++) {
-                unbent_q[j - begin] = q[j] - c * s->smooth_tau[j];
-                unbent_dq[j - begin] = dq[j] - c * tau_rate[j - begin];
-            }
-            own_q = unbent_q;
-            own_dq = unbent_dq;
+            own_q[j - begin] = s->torqueless ? q[j] : q[j] - c * s->smooth_tau[j];
         }
         leg_pass(robot, leg, own_q, &m);
+        if (s->torqueless) weight_flexure(robot, &m, dq + begin, tau_rate, sway_b);
+        for (int j = begin; j < end; j++) own_dq[j - begin] = dq[j] - c * tau_rate[j - begin];
         leg_foot_velocity(&m, own_dq, omega_b, moving_b);
+        for (int i = 0; i < 3; i++) moving_b[i] -= c * sway_b[i];
         leg_foot_rate(&m, own_dq, omega_b, rate_b);
         leg_sum(m.J, m.joints, s->ddq + begin, mine + FOOT_ACCEL);
         leg_torque(robot, leg, &m, own_dq, s->ddq + begin, gravity_b, tau_free);
@@ -166,7 +162,7 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
          * turning about the point of it that touches the ground. */
         leg_contact_lever(robot, leg, &m, up_b, torques_known(s, begin, end) ? wrench_b : NULL, above_b);
         cross(rate_b, above_b, roll_b);
-        if (robot->corner_count[leg]) flexure_velocity(&m, tau_rate, above_b, s->flexure.velocity[leg]);
+        flexure_velocity(&m, tau_rate, above_b, s->flexure.velocity[leg]);
         for (int i = 0; i < 3; i++) {
             mine[FOOT_POSITION + i] = (m.foot[i] - robot->hips_b[leg][i]) / robot->leg_length;
             mine[LEG_VELOCITY + i] = roll_b[i] - moving_b[i];
@@ -176,12 +172,16 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
     s->begun = 1;
 }
 
-void gait_leg_features(const gait_robot *robot, double delay, size_t n, const double *gyro, const double *accel,
-                       const double *q, const double *dq, const double *tau, const double *dt, double *out)
+void gait_leg_features(const gait_robot *robot, double delay, double compliance, size_t n, const double *gyro,
+                       const double *accel, const double *q, const double *dq, const double *tau, const double *dt,
+                       double *out)
 {
     const size_t width = (size_t)(SHARED_FEATURES + LEG_FEATURES * robot->legs), J = (size_t)robot->joints;
     gait_leg_state s;
     memset(&s, 0, sizeof s);
+    flexure_reset(&s.flexure, robot, 1);
+    s.flexure.compliance = compliance;
+    s.torqueless = compliance < 0.0;
     for (size_t k = 0; k < n; k++) {
         legs_features(robot, delay, &s, gyro + 3 * k, accel + 3 * k, q + J * k, dq + J * k, tau + J * k, dt[k]);
         memcpy(out + width * k, s.features, width * sizeof(double));
@@ -224,6 +224,7 @@ void legs_step(gait_t *g, double part, double moment)
         }
     }
     fetch_next(g);
+    s->torqueless = s->kinematic || !g->config->reads_targets;
     legs_features(robot, g->config->settings.joint_delay, s, gyro, accel, q, dq, tau, moment - s->stepped);
     /* Of how long it did not step, after a gap or at the start, one sample tells nothing. */
     if (g->config->reads_targets) watch_torques(g, smaller(moment - s->stepped, g->config->period));

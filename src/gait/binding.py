@@ -94,6 +94,7 @@ class CSettings(Structure):
         *((name, c_double) for name in ("leg_instant", "joint_delay", "joint_delay_std")),
         ("exact_mean", c_int32),
         ("exact_phi", c_int32),
+        ("flexure", c_int32),
     )
 
 
@@ -277,7 +278,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gait_run_recorded": (None, (_P, _P, _P, _P, _N, _P, _P)),
     "gait_smooth_run": (None, (_P, _P, _P, c_int, _P, _N, _P)),
     "gait_lagged": (c_int, (_P, _P, c_double, _P, _P)),
-    "gait_leg_features": (None, (_P, c_double, _N, _P, _P, _P, _P, _P, _P, _P)),
+    "gait_leg_features": (None, (_P, c_double, c_double, _N, _P, _P, _P, _P, _P, _P, _P)),
     "gait_foot_constants": (None, (_P,)),
     "filter_init": (None, (_P, c_int)),
     "filter_prior": (None, (_P, _P)),

@@ -85,7 +85,7 @@ def core_settings(noise: ProcessNoise, prior: Prior, options: Options, limits: L
         setattr(s.noise, one.name, getattr(noise, one.name))
     for name in (
         "gravity", "max_gap", "gap_accel", "gap_rate", "inflation", "leg_inflation", "joint_delay", "joint_delay_std",
-        "exact_mean", "exact_phi",
+        "exact_mean", "exact_phi", "flexure",
     ):  # fmt: skip
         setattr(s, name, getattr(o, name))
     s.leg_instant, s.leg_gate, s.max_gyro, s.max_accel = LEG_INSTANT, o.leg_guard, limits.gyro, limits.accel

@@ -139,6 +139,9 @@ class Options:
     are polled over a bus have a latency of 2 to 8 ms."""
     joint_delay_std: float = 0.004
     """Standard deviation of that latency, s: the variance of a leg grows with its joint accelerations."""
+    flexure: bool = True
+    """Estimate how far the joints give way under load, and compensate it in what legs measure; `gait-legs` does. False
+    is for joints that are known to be rigid, as in most simulators."""
 
     def __post_init__(self) -> None:
         """Check their ranges."""

@@ -109,9 +109,11 @@ class CFlexure(Structure):
 
     _fields_ = (
         ("compliance", c_double),
+        ("untold", c_double),
         *((name, _VECTOR * MAX_LEGS) for name in ("velocity", "bent", "off")),
         ("told", c_double),
         ("known", c_double),
+        ("used", c_uint8),
     )
 
 
@@ -132,6 +134,7 @@ class CLegState(Structure):
         ("out", c_float * (6 * MAX_LEGS)),
         ("begun", c_uint8),
         ("kinematic", c_uint8),
+        ("torqueless", c_uint8),
         ("seen", _FLAGS),
         ("before", _FLAGS),
         ("flexure", CFlexure),

@@ -194,7 +194,7 @@ def test_legs_are_weighed_as_it_is_written(log: Log, tmp_path: Path, turned: boo
         R_bi = lie.rotation_from_quat(robot.imu_quat_wxyz)
         part = part.replace(gyro=part.gyro @ R_bi, accel=part.accel @ R_bi)
     model = legs_model()
-    options = Options(leg_inflation=1.5, leg_guard=2.0)
+    options = Options(leg_inflation=1.5, leg_guard=2.0, flexure=False)
     estimator = Estimator.load(robot, model, options=options, attention=True)
     trajectory, details = estimator.run_with_details(part)
     truth, attention = torch_legs(model, model.features(part, robot))
@@ -226,8 +226,8 @@ def test_a_loop_of_updates_gives_the_bits_of_run(log: Log) -> None:
 
 
 def test_torques_may_come_from_targets_and_are_needed_by_some(log: Log) -> None:
-    estimator = Estimator.load("go1", legs_model(), attention=True)
-    model = legs_model()
+    model, rigid = legs_model(), Options(flexure=False)
+    estimator = Estimator.load("go1", model, attention=True, options=rigid)
     for part in (log.replace(q_des=None), log.replace(tau=None)):
         _, details = estimator.run_with_details(part)
         assert details.legs is not None
@@ -240,9 +240,9 @@ def test_torques_may_come_from_targets_and_are_needed_by_some(log: Log) -> None:
     assert details.legs is not None
     np.testing.assert_allclose(details.legs[0], torch_legs(kinematic, kinematic.features(bare))[0][..., :3], atol=1e-5)
     robot = estimator.robot
-    engines = [Engine(robot, model=one) for one in (model, kinematic)]
+    engines = [Engine(robot, model=one, options=rigid) for one in (model, kinematic)]
     both = Estimator(robot, engines[0], "both", without_targets=engines[1])
-    assert np.array_equal(both.run(bare).vel_w, Estimator.load("go1", kinematic).run(bare).vel_w)
+    assert np.array_equal(both.run(bare).vel_w, Estimator.load("go1", kinematic, options=rigid).run(bare).vel_w)
     assert np.array_equal(both.run(log).vel_w, estimator.run(log).vel_w)
 
 
@@ -262,7 +262,7 @@ def test_a_torque_may_fail_for_a_moment_but_not_for_long(log: Log) -> None:
 def test_a_flagged_leg_is_left_out_and_the_rest_goes_on(log: Log) -> None:
     robot = Robot.load("go1")
     part = log.slice(0.0, 1.0)
-    estimator = Estimator.load("go1", legs_model(), attention=True)
+    estimator = Estimator.load("go1", legs_model(), attention=True, options=Options(flexure=False))
     ok = np.array([True, True, False, True])
     broken = part.replace(q=np.where(np.arange(12) // 3 == 2, 9.0, part.q))
     for states in (feed(estimator, part, leg_ok=ok), feed(estimator, broken)):
@@ -308,7 +308,7 @@ def test_nothing_a_sensor_says_makes_nan_or_raises(log: Log) -> None:
 
 
 def test_one_set_of_weights_runs_on_other_robots(log: Log, tmp_path: Path) -> None:
-    """Here one with two legs: as the four-legged one whose other legs are out of use, but for its weight."""
+    """Here one with two legs: as the four-legged one whose other legs are out of use, but for the load of each."""
     tree = yaml.safe_load((Path(gait.__file__).parent / "robot/go1.yaml").read_text())
     tree["legs"] = {name: tree["legs"][name] for name in ("FR", "RL")}
     (tmp_path / "two.yaml").write_text(yaml.safe_dump({**tree, "name": "two"}, sort_keys=False))
@@ -316,14 +316,15 @@ def test_one_set_of_weights_runs_on_other_robots(log: Log, tmp_path: Path) -> No
     model = legs_model(targets=False)
     short = log.slice(0.0, 0.5)
     arrays = {name: getattr(short, name)[:, columns] for name in ("q", "dq", "q_des", "tau")}
-    estimator = Estimator.load(two, model, attention=True)
+    rigid = Options(flexure=False)
+    estimator = Estimator.load(two, model, attention=True, options=rigid)
     estimator.start_as(short, "truth")
     velocity = []
     for k, row in enumerate(short.rows()):
         state = estimator.update(row.t, row.gyro, row.accel, **{n: a[k] for n, a in arrays.items()})
         velocity.append(state.vel_b)
     ok = np.array([True, False, False, True])
-    expected = [state.vel_b for state in feed(Estimator.load("go1", model), short, leg_ok=ok)]
+    expected = [state.vel_b for state in feed(Estimator.load("go1", model, options=rigid), short, leg_ok=ok)]
     np.testing.assert_allclose(velocity, expected, atol=1e-6)
     assert two.leg_names == ("FR", "RL") and state.attention is not None and state.attention.shape == (2, 2)
 
@@ -342,7 +343,8 @@ def test_a_model_reads_its_features_from_a_log(log: Log) -> None:
     ((velocity, _),) = predict(network_of(model), [features])
     # Without what the fusion adds to the network: gate, inflation by foot acceleration, gyro bias, which is known until
     # random weights have disagreed with the gyro for long.
-    options, known = Options(leg_guard=1e6, joint_delay_std=0.0, leg_inflation=1.5), Prior(gyro_bias=1e-9)
+    options = Options(leg_guard=1e6, joint_delay_std=0.0, leg_inflation=1.5, flexure=False)
+    known = Prior(gyro_bias=1e-9)
     plain = Estimator.load("go1", model, options=options, prior=known, noise=ProcessNoise(gyro_bias=0.0))
     np.testing.assert_allclose(plain.run_with_details(log)[1].predicted[0][1:60], velocity[1:60], atol=1e-5)
     assert not np.allclose(details.predicted[0], velocity, atol=1e-3)

@@ -151,10 +151,13 @@ class Core:
 
         return step
 
-    def leg_features(self, latency: float, samples: list[Sample], dt: np.ndarray) -> np.ndarray:
+    def leg_features(
+        self, latency: float, samples: list[Sample], dt: np.ndarray, compliance: float = 0.0
+    ) -> np.ndarray:
         out = np.zeros((len(samples), SHARED + PER_LEG * self.robot.num_legs))
         fields = [numbers([getattr(s, name) for s in samples]) for name in ("gyro", "accel", "q", "dq", "tau")]
-        core().gait_leg_features(at(self.described), latency, len(dt), *map(pointer, (*fields, numbers(dt), out)))
+        arrays = map(pointer, (*fields, numbers(dt), out))
+        core().gait_leg_features(at(self.described), latency, compliance, len(dt), *arrays)
         return out
 
     def fuse_legs(
@@ -369,11 +372,15 @@ def test_contact_aided_step(legs: int, source: str, method: str) -> None:
 
 @pytest.mark.parametrize("legs", LEG_COUNTS)
 @pytest.mark.parametrize("latency", [0.0, 0.005, 0.1])
-def test_leg_features(legs: int, latency: float) -> None:
+@pytest.mark.parametrize("compliance", [0.0, 1e-3, -1.0])
+def test_leg_features(legs: int, latency: float, compliance: float) -> None:
+    """With a compliance that is taken off; -1 is a robot that does not tell its torques."""
     rng, robot = np.random.default_rng(legs), random_robot(legs, 3)
-    ours, samples = LegFeatures(robot, latency), [random_sample(robot, rng) for _ in range(30)]
+    ours, samples = LegFeatures(robot, latency, compliance >= 0.0), [random_sample(robot, rng) for _ in range(30)]
+    ours.compliance = compliance
+    samples = samples if compliance >= 0.0 else [s._replace(tau=np.zeros_like(s.q)) for s in samples]
     dt = rng.uniform(0.001, 0.004, 30)
-    rows = Core(robot).leg_features(latency, samples, dt)
+    rows = Core(robot).leg_features(latency, samples, dt, compliance)
     for s, step, row in zip(samples, dt, rows, strict=True):
         x = ours.step(s.gyro, s.accel, s.q, s.dq, np.asarray(s.tau), step)
         np.testing.assert_allclose(row, x, rtol=1e-7, atol=1e-9)

@@ -58,22 +58,27 @@ def features(log: Log, architecture: Architecture, joints: Sequence[int] | None 
     return np.concatenate(columns, axis=1)
 
 
-def physical_features(log: Log, architecture: LegsArchitecture, robot: str | Robot) -> Array:
-    """Features (N, 6 + 12 L) of a Log as `gait-legs` reads them; forces that it does not read mean nothing."""
+def physical_features(log: Log, architecture: LegsArchitecture, robot: str | Robot, compliance: float = 0.0) -> Array:
+    """Features (N, 6 + 12 L) of a Log as `gait-legs` reads them; forces that it does not read mean nothing.
+
+    The compliance of the joints is compensated, rad/(N m): a network that reads forces runs behind an estimate of it,
+    and one that does not behind that of a usual robot.
+    """
     robot = robot if isinstance(robot, Robot) else Robot.load(robot)
     if robot.num_legs != architecture.legs:
         raise GaitError(f"{robot.name} has {robot.num_legs} legs and the network {architecture.legs}: use for_robot")
     log = log.reorder(robot)
-    return leg_features(log if architecture.targets else log.replace(tau=np.zeros_like(log.q)), robot)
+    return leg_features(log, robot, compliance=compliance if architecture.targets else None)
 
 
-def leg_features(log: Log, robot: Robot, delay: float | None = None) -> Array:
+def leg_features(log: Log, robot: Robot, delay: float | None = None, compliance: float | None = 0.0) -> Array:
     """Features (N, 6 + 12 L) of a Log whose joints have the robot's order.
 
     Args:
         log: the samples.
         robot: whose they are.
         delay: latency of the joints, s; the usual one by default.
+        compliance: of the joints, rad/(N m), which is compensated; None is that of a usual robot, without torques.
 
     Raises:
         GaitError: if the log has neither torques nor targets, which the ground force comes from.
@@ -82,10 +87,12 @@ def leg_features(log: Log, robot: Robot, delay: float | None = None) -> Array:
     late = Options().joint_delay if delay is None else delay
     out = np.empty((len(log), SHARED + PER_LEG * robot.num_legs))
     dt = np.diff(log.t, prepend=log.t[0] - 1.0 / log.rate)
-    joints = (robot.expanded(log.q), robot.expanded(log.dq), joint_torques(log, robot))
+    tau = np.zeros(log.q.shape) if compliance is None else joint_torques(log, robot)
+    joints = (robot.expanded(log.q), robot.expanded(log.dq), robot.expanded(tau))
     arrays = [doubles(a) for a in (log.gyro, log.accel, *joints, dt)]
     at = ctypes.addressof(described)
-    core().gait_leg_features(at, late, len(log), *map(pointer, arrays), pointer(out))
+    taken_off = -1.0 if compliance is None else compliance
+    core().gait_leg_features(at, late, taken_off, len(log), *map(pointer, arrays), pointer(out))
     return out
 
 

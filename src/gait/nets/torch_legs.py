@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from gait.lie import rotation_from_quat
 from gait.nets.torch_chain import TorchChains, foot_rate, foot_velocity
 from gait.nets.torch_filter import TorchFilter, constant, gate_inflation, leg_variances
-from gait.nets.torch_flexure import TorchFlexure, flexure_velocity
+from gait.nets.torch_flexure import TorchFlexure, flexure_velocity, weight_flexure
 from gait.nets.torch_lie import cross, product, square, turn, turn_back
 from gait.nets.torch_monitor import TorchConsensus
 from gait.parameters import LEG_INSTANT, Options
@@ -70,19 +70,22 @@ class TorchLegFeatures(nn.Module):
     tau_rate: Tensor
     """Of the torques that are kept (J, L, n), N m/s."""
     flexed: Tensor
-    """What a unit of compliance adds to the velocity of each leg (3, L, n), on robots with soles."""
+    """What a unit of compliance adds to the velocity of each leg (3, L, n)."""
 
-    def __init__(self, robot: Robot, n: int, options: Options, dtype: torch.dtype, period: float) -> None:
-        """Set up for n robots, `period` seconds a sample; the options hold the latency of joints."""
+    def __init__(self, robot: Robot, n: int, options: Options, dtype: torch.dtype, period: float, forces: bool) -> None:
+        """Set up for n robots, `period` seconds a sample; the options hold the latency of joints.
+
+        With `forces`, torques are known.
+        """
         super().__init__()
+        self.forces = forces
         self.latency, self.chains = options.joint_delay, TorchChains(robot, dtype)
         self.length, self.weight = robot.leg_length, robot.mass * -options.gravity
         R_bi, hips_b = rotation_from_quat(robot.imu_quat_wxyz), robot.hips_b
         self.register_buffer("R_bi", constant(R_bi[..., None], dtype), persistent=False)
         self.register_buffer("hips_b", constant(hips_b.T[..., None], dtype), persistent=False)
         self.register_buffer("rates", torch.zeros(HISTORY, 3, n, dtype=dtype))
-        flat = any(leg.foot.is_flat for leg in robot.legs)
-        self.flexure = TorchFlexure(robot, n, period, dtype) if flat else None
+        self.flexure = TorchFlexure(robot, n, period, dtype, options.flexure)
         for name in ("last_dq", "ddq", "tau", "tau_rate"):
             self.register_buffer(name, torch.zeros(robot.num_joints // robot.num_legs, robot.num_legs, n, dtype=dtype))
 
@@ -98,20 +101,25 @@ class TorchLegFeatures(nn.Module):
         gyro_b, accel_b = turn(self.R_bi, s.gyro), turn(self.R_bi, s.accel)
         self._smooth(s.dq, s.tau, dt, begins, active)
         w_b = self._delayed(gyro_b, dt, begins, active)
-        if self.flexure is not None:
-            # Encoders on the motors' side read what joints give way under load as well.
-            self.flexure.begin(begins)
+        self.flexure.begin(begins)
+        # Encoders on the motors' side read what joints give way under load as well.
+        if self.forces:
             c = self.flexure.compliance
             s = s._replace(q=s.q - c * self.tau, dq=s.dq - c * self.tau_rate)
         poses = self.chains.link_poses(s.q)
+        if not self.forces:
+            # Each leg carries its share of the weight while half of them stand.
+            rates, sway = weight_flexure(poses, s.dq, 2.0 * self.weight / len(self.hips_b[0]))
+            s = s._replace(dq=s.dq - self.flexure.untold * rates)
         J, feet_b = poses.jacobian, poses.points[-1]
         tau_free = self.chains.joint_torques(poses, s.dq, self.ddq, -accel_b)
         position = (feet_b - self.hips_b) / self.length
         wrench, told = self.chains.ground_wrench(poses, self.tau, tau_free), (self.tau != 0.0).any(0)
         lever = self.chains.contact_lever(poses, wrench, self.weight, told)
         velocity = cross(foot_rate(poses, s.dq, w_b), lever) - foot_velocity(J, feet_b, s.dq, w_b)
-        if self.flexure is not None:
-            self.flexed = flexure_velocity(poses, self.tau_rate, lever)
+        if not self.forces:
+            velocity = velocity + self.flexure.untold * sway
+        self.flexed = flexure_velocity(poses, self.tau_rate, lever)
         force = wrench[:3] / self.weight
         foot_accel = turn(J, self.ddq)
         legs = torch.cat([position, velocity, force, foot_accel])
@@ -226,13 +234,12 @@ def learn_flexure(own: TorchLegFeatures, ekf: TorchFilter, p: PredictedMotion, x
     """Hold what legs measure before any network against the predicted state, for how far their joints give way.
 
     Args:
-        own: what learns, on robots with soles.
+        own: what learns.
         ekf: with the predicted state.
         p: of base_link.
         x: features of the sample.
         active: robots that have this sample and one before (n,).
     """
-    assert own.flexure is not None
     z = x.legs[3:6] + cross(turn(own.R_bi, ekf.gyro_bias)[:, None], x.feet_b)
     off = z - (p.v - ekf.options.joint_delay * p.a)[:, None]
     own.flexure.learn(off, own.flexed, x.legs[8], active & (p.R_wb[2, 2] > 0.0))

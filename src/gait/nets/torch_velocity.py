@@ -80,7 +80,8 @@ class TorchLegsVelocity(nn.Module):
 
     def __init__(self, model: Model, robot: Robot, n: int, options: Options, dtype: torch.dtype) -> None:
         super().__init__()
-        self.network, self.features = TorchLegs(model, n), TorchLegFeatures(robot, n, options, dtype, 1.0 / model.rate)
+        self.network, forces = TorchLegs(model, n), model.architecture.targets
+        self.features = TorchLegFeatures(robot, n, options, dtype, 1.0 / model.rate, forces)
         self._joints, self._shape = robot.num_joints, (robot.num_legs, -1)
         for name in ("kp", "kd", "torque_limit"):
             self.register_buffer(name, constant(getattr(robot, name)[:, None], dtype), persistent=False)
@@ -108,7 +109,7 @@ class TorchLegsVelocity(nn.Module):
         shared, legs = robots_first(found.shared.to(torch.float32)), found.legs.to(torch.float32).permute(2, 1, 0)
         outputs = self.network.step(shared, legs.contiguous(), begins, active)
         velocity, log_std = (out.permute(2, 1, 0).to(x.dtype) for out in outputs)
-        if self.features.flexure is not None:
+        if self.features.forces and self.features.flexure.used:
             motion = predicted_motion(ekf, *imu, self.features.R_bi, self.p_bi)
             learn_flexure(self.features, ekf, motion, found, active & ~begins)
         return fuse_legs(ekf, imu, found, velocity, log_std, self.features.R_bi, self.p_bi)

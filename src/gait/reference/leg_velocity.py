@@ -25,7 +25,7 @@ from gait.reference.contacts import ground_wrench, rolling_velocity
 from gait.reference.disagreement import Consensus
 from gait.reference.filter import VEL, ReferenceFilter
 from gait.reference.flat_feet import contact_lever
-from gait.reference.flexure import flexure_velocity
+from gait.reference.flexure import UNTOLD, bending_torque, flexure_velocity, weight_flexure
 from gait.robot import Robot
 
 POSITION, VELOCITY, FORCE, FOOT_ACCELERATION = (slice(i, i + 3) for i in range(0, 12, 3))
@@ -59,9 +59,17 @@ class LegGeometry:
 class LegFeatures:
     """Features from sample to sample."""
 
-    def __init__(self, robot: Robot, latency: float) -> None:
-        """Set up for a robot whose joints are read `latency` seconds after the IMU."""
-        self.robot, self.latency = robot, latency
+    def __init__(self, robot: Robot, latency: float, forces: bool = True, flexure: bool = True) -> None:
+        """Set up for a robot whose joints are read `latency` seconds after the IMU.
+
+        Args:
+            robot: whose features they are.
+            latency: seconds.
+            forces: whether torques are known.
+            flexure: whether joints give way.
+        """
+        self.robot, self.latency, self.forces = robot, latency, forces
+        self.untold = flexure * UNTOLD / bending_torque(robot)
         self.chains, self.geometry = chains_of(robot), LegGeometry(robot)
         self.reset()
 
@@ -70,7 +78,7 @@ class LegFeatures:
         self._rates: Array | None = None
         self._dq, self._ddq, self._tau, self._tau_rate = np.zeros((4, self.robot.num_joints))
         self.compliance = 0.0
-        """Of the joints of legs with soles, rad/(N m): their deflection is subtracted."""
+        """Of the joints, rad/(N m): their deflection is subtracted."""
         self.flexed = np.zeros((len(self.chains), 3))
         """What a unit of it adds to the velocity that each leg measures."""
 
@@ -93,11 +101,23 @@ class LegFeatures:
         self._smooth(dq, tau, dt, begins)
         w_b = self._delayed(gyro_b, dt)
         # Encoders on the motors' side also read the deflection under load.
-        bends = np.repeat([chain.foot.is_flat for chain in self.chains], [chain.num_joints for chain in self.chains])
-        q, dq = q - bends * self.compliance * self._tau, dq - bends * self.compliance * self._tau_rate
+        if self.forces:
+            q, dq = q - self.compliance * self._tau, dq - self.compliance * self._tau_rate
+            sways = np.zeros((len(self.chains), 3))
+        else:
+            dq, sways = self._unbent(q, dq)
         joints = zip(*(per_leg(self.chains, x) for x in (q, dq, self._ddq, self._tau)), strict=True)
-        legs = [self._leg(leg, w_b, accel_b, *own) for leg, own in enumerate(joints)]
-        return np.concatenate([gyro_b, accel_b, *legs])
+        legs = np.array([self._leg(leg, w_b, accel_b, *own) for leg, own in enumerate(joints)])
+        legs[:, VELOCITY] += sways
+        return np.concatenate([gyro_b, accel_b, legs.ravel()])
+
+    def _unbent(self, q: Array, dq: Array) -> tuple[Array, Array]:
+        """Of legs that carry their share of the weight while half of them stand: joint velocities without the
+        deflection (J,), and how else it moves their feet (L, 3)."""
+        force = 2.0 * self.robot.mass * GRAVITY / len(self.chains)
+        legs = zip(self.chains, per_leg(self.chains, q), per_leg(self.chains, dq), strict=True)
+        rates, sways = zip(*(weight_flexure(chain, own_q, own_dq, force) for chain, own_q, own_dq in legs), strict=True)
+        return dq - self.untold * np.concatenate(rates), self.untold * np.array(sways)
 
     def _leg(self, leg: int, w_b: Array, accel_b: Array, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
         """Position, velocity, force and foot acceleration (12,) of one leg."""

@@ -81,7 +81,8 @@ class LegsVelocity:
 
     def __init__(self, model: Model, robot: Robot, options: Options) -> None:
         self.robot, self.options, self.period = robot, options, 1.0 / model.rate
-        self.network, self.features = NumpyLegs(model.for_robot(robot)), LegFeatures(robot, options.joint_delay)
+        self.network, forces = NumpyLegs(model.for_robot(robot)), model.architecture.targets
+        self.features = LegFeatures(robot, options.joint_delay, forces, options.flexure)
         self.reset()
 
     def reset(self) -> None:
@@ -99,7 +100,7 @@ class LegsVelocity:
     def step(self, sample: Sample, dt: float, leg_ok: BoolArray) -> None:
         """Features and network."""
         tau = torques_of(self.robot, sample, missing=0.0)  # of a network that does not read forces
-        self.features.compliance = self.flexure.compliance
+        self.features.compliance = self.options.flexure * self.flexure.compliance
         self.x = self.features.step(sample.gyro, sample.accel, sample.q, sample.dq, tau, dt, self._known)
         self.out = self.network.step(self.x, leg_ok, self._known)
         self._known = leg_ok.copy()
@@ -109,8 +110,9 @@ class LegsVelocity:
         ekf, geometry, o = monitor.ekf, self.features.geometry, self.options
         motion = predicted_motion(ekf, sample.gyro, sample.accel, geometry.R_bi, geometry.p_bi)
         seen = self._known & motion.upright
-        load = self.x[SHARED:].reshape(-1, PER_LEG)[:, FORCE][:, 2]
-        self.flexure.learn(legs_off(ekf, self.x, motion, geometry), self.features.flexed, load, seen, self.period)
+        if self.features.forces and motion.upright:
+            load = self.x[SHARED:].reshape(-1, PER_LEG)[:, FORCE][:, 2]
+            self.flexure.learn(legs_off(ekf, self.x, motion, geometry), self.features.flexed, load, seen, self.period)
         legs = measure_legs(ekf, self.x, *self.out, seen, geometry)
         self.ratios = np.zeros(self.robot.num_legs)
         if not legs.used.any():
