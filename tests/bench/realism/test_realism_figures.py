@@ -13,6 +13,8 @@ from gait.bench.realism.body_motion import BodyMotion, body_motion
 from gait.bench.realism.even_signals import delayed
 from gait.bench.realism.measured_log import MeasuredLog, measure
 from gait.bench.realism.stances import Stances
+from gait.reference.chain import foot_jacobian
+from gait.reference.flexure import bending_torque
 
 
 @cache
@@ -162,6 +164,19 @@ def test_a_foot_that_sinks_is_measured() -> None:
     # From phase 0.1, 40 ms, and 0.05, 20 ms, on.
     assert values["sink_range"] == pytest.approx(10.0 * np.exp(-0.8), rel=0.05)
     assert values["sink_settling"] == pytest.approx(10.0 * np.exp(-0.4) - 10.0 * np.exp(-4.0), rel=0.05)
+
+
+def test_joints_that_give_way_are_measured() -> None:
+    """By 20 mrad under a quarter of weight times leg length, while two legs carry the robot."""
+    log, go1 = walk(), robot()
+    load, q = 0.5 * go1.mass * 9.81, log.q.copy()
+    compliance = 0.02 / bending_torque(go1)
+    for leg, chain in enumerate(go1.chains):
+        joints = slice(3 * leg, 3 * leg + 3)
+        q[:, joints] -= compliance * load * np.array([foot_jacobian(chain, own)[2] for own in log.q[:, joints]])
+    bent = found(q=q, dq=log.dq + np.gradient(q - log.q, 1.0 / log.rate, axis=0))
+    assert np.abs(clean().values["flexure"][0]) < 2.0, "of a rigid robot"
+    assert bent["flexure"][0] - clean().values["flexure"][0] == pytest.approx(20.0, abs=2.5)
 
 
 def test_uneven_stamps_are_measured_and_resampled() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gait.arrays import Array
-from gait.bench.realism import imu_errors, joint_errors, leg_errors
+from gait.bench.realism import imu_errors, joint_errors, leg_errors, leg_flexure
 from gait.bench.realism.body_motion import BodyMotion, body_motion, imu_in_body
 from gait.bench.realism.even_signals import spectrum
 from gait.bench.realism.leg_errors import FEW, Values
@@ -68,6 +68,7 @@ def measure(log: Log, robot: Robot, accelerometer: bool = True) -> MeasuredLog:
         **leg_errors.residual_figures(stances, motion),
         **leg_errors.load_figures(stances),
         **leg_errors.sink_figures(stances),
+        **leg_flexure.flexure_figures(even, robot, stances, motion),
         **joint_errors.joint_figures(even),
     }
     curves = _leg_curves(stances) | _imu_curves(gyro_b, accel_b, motion, touch_downs, accelerometer)

@@ -60,6 +60,7 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("sink_share", "foot: the same of the leg", "%"),
     Quantity("sink_settling", "foot: sink after landing", "mm"),
     Quantity("joint_latency", "joints: latency", "ms"),
+    Quantity("flexure", "joints: flexure under load", "mrad", XYZ[:2]),
     Quantity("dq_lag", "dq: first-order lag", "ms"),
     Quantity("dq_noise", "dq: noise", "rad/s", JOINTS),
     Quantity("q_step", "q: quantisation", "mrad", JOINTS),
