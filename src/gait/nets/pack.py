@@ -13,7 +13,7 @@ from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArch
 from gait.nets.model import Model
 from gait.nets.parts import Parts, leg_parts, parts_of
 
-QUERY_LANES, ENCODE_ROWS, UNITS, LAYER_ROWS = 4, 32, 16, 64
+QUERY_LANES, ENCODE_ROWS, UNITS, LAYER_ROWS = 4, 32, 32, 64
 """Queries side by side, rows of the encoder, units of a GRU and rows of a hidden layer, in the core's tiles."""
 LEG_ROWS, SHARED_ROWS, HEAD_LANES = 32, 64, 16
 """Of `gait-legs`: rows of a tile, rows of one of what all legs share, and what the width of a head is padded to."""
