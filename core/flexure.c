@@ -33,6 +33,9 @@ void flexure_learn(gait_t *g, const prediction *p, const double bias_b[3])
     gait_leg_state *s = &g->legs;
     gait_flexure *x = &s->flexure;
     const double dt = g->config->period, share = dt / (FIT_LOW_PASS + dt);
+    int soles = 0;
+    for (int leg = 0; leg < robot->legs; leg++) soles |= robot->corner_count[leg];
+    if (!soles) return;
     const double most = GIVES_MOST / (0.25 * robot->weight * robot->leg_length), keep = 1.0 - dt / FIT_MEMORY;
     x->told *= keep;
     x->known *= keep;

@@ -135,11 +135,12 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
         leg_pose m;
         double moving_b[3], rate_b[3], above_b[3], roll_b[3], tau_free[GAIT_LEG_LINKS], wrench_b[6];
         const double *own_q = q + begin, *own_dq = dq + begin;
+        const int sole = robot->corner_count[leg] > 0;
         double unbent_q[GAIT_LEG_LINKS], unbent_dq[GAIT_LEG_LINKS], tau_rate[GAIT_LEG_LINKS] = {0.0};
         for (int j = begin; j < end; j++) {
             if (share > 0.0) {
                 s->ddq[j] += share * ((dq[j] - s->last_dq[j]) / dt - s->ddq[j]);
-                tau_rate[j - begin] = share * (tau[j] - s->smooth_tau[j]) / dt;
+                if (sole) tau_rate[j - begin] = share * (tau[j] - s->smooth_tau[j]) / dt;
                 s->smooth_tau[j] += share * (tau[j] - s->smooth_tau[j]);
             } else {
                 s->ddq[j] = 0.0;
@@ -147,7 +148,7 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
             }
             s->last_dq[j] = dq[j];
         }
-        if (robot->corner_count[leg]) {
+        if (sole) {
             const double c = s->kinematic ? 0.0 : s->flexure.compliance;
             for (int j = begin; j < end; j++) {
                 unbent_q[j - begin] = q[j] - c * s->smooth_tau[j];
@@ -166,7 +167,7 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
          * turning about the point of it that touches the ground. */
         leg_contact_lever(robot, leg, &m, up_b, torques_known(s, begin, end) ? wrench_b : NULL, above_b);
         cross(rate_b, above_b, roll_b);
-        if (robot->corner_count[leg]) flexure_velocity(&m, tau_rate, above_b, s->flexure.velocity[leg]);
+        if (sole) flexure_velocity(&m, tau_rate, above_b, s->flexure.velocity[leg]);
         for (int i = 0; i < 3; i++) {
             mine[FOOT_POSITION + i] = (m.foot[i] - robot->hips_b[leg][i]) / robot->leg_length;
             mine[LEG_VELOCITY + i] = roll_b[i] - moving_b[i];

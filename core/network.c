@@ -77,7 +77,7 @@ static int slot_of(const gait_network *n, int place, int newest)
 }
 
 /* Keep the sample and its scores in the ring; hidden tokens are kept as zeros, even if they are nan. */
-static void take_sample(const gait_network *n, const network_memory *m, const float *features,
+GAIT_APART void take_sample(const gait_network *n, const network_memory *m, const float *features,
                         const unsigned char *seen, int place)
 {
     const int lanes = n->lanes;
@@ -98,7 +98,7 @@ static void take_sample(const gait_network *n, const network_memory *m, const fl
 }
 
 /* Scores of the window, and the highest of each query. */
-static void gather_scores(const gait_network *n, const network_memory *m, int samples, int newest)
+GAIT_APART void gather_scores(const gait_network *n, const network_memory *m, int samples, int newest)
 {
     const int row = score_row(n), lanes = n->lanes;
     float *restrict highest = m->highest;
@@ -123,7 +123,7 @@ static void gather_scores(const gait_network *n, const network_memory *m, int sa
 }
 
 /* Shares of attention before they are scaled, and their sums by token and by slot, scaled. */
-static void share_attention(const gait_network *n, const network_memory *m, int samples, int newest)
+GAIT_APART void share_attention(const gait_network *n, const network_memory *m, int samples, int newest)
 {
     const int row = score_row(n), lanes = n->lanes;
     float *restrict by_token = m->sums, *by_slot = by_token + n->tokens * lanes, *end = by_slot + n->history * lanes;
@@ -160,7 +160,7 @@ static void share_attention(const gait_network *n, const network_memory *m, int 
 /* Pool the raw numbers of the window, each token's weighted by its shares; tokens of one embedding, which follow each other,
  * have a place in common. A register of numbers reaches beyond those of its token: what follows is pooled later, into its own
  * place. */
-static void pool_numbers(const gait_network *n, const network_memory *m, int samples)
+GAIT_APART void pool_numbers(const gait_network *n, const network_memory *m, int samples)
 {
     const int32_t *table = n->token_table;
     const int lanes = n->lanes, row = pooled_row(n), step = sample_row(n), share_step = score_row(n);
@@ -229,7 +229,7 @@ static void gated_units(const float *restrict sums, const float *restrict before
     GAIT_VECTORISE for (int j = 0; j < UNITS; j++) after[j] = GAIT_FMA(update[j], before[j] - fresh[j], fresh[j]);
 }
 
-static void recur(const gait_network *n, const network_memory *m)
+GAIT_APART void recur(const gait_network *n, const network_memory *m)
 {
     const int units = units_of(n);
     const float *w = n->gates, *bias = n->gate_bias;
@@ -256,7 +256,7 @@ GAIT_APART void layer_tile(const float *bias, const float *w, int columns, const
 }
 
 /* The two hidden layers, and their outputs. */
-static void read_out(const gait_network *n, const network_memory *m, float out[6])
+GAIT_APART void read_out(const gait_network *n, const network_memory *m, float out[6])
 {
     const int width = layer_width(n);
     const float *w = n->layers;
