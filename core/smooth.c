@@ -85,12 +85,11 @@ static void unpack_filter(const double *from, int feet, gait_filter *f)
 }
 
 /* A step of the filter, recorded if anyone asks for it. */
-int filter_step(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
-                double dt)
+int recorder_step(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
+                  double dt)
 {
     gait_filter *f = &g->filter;
     gait_recorder *r = g->recorder;
-    if (!r) return filter_propagate(f, s, noise, g->contacts.walk, g->contacts.roll_i, gyro, accel, dt);
     double *to = record_at(r, r->count);
     const size_t packed = packed_doubles(f->size);
     to[0] = r->now;
