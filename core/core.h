@@ -190,14 +190,6 @@ typedef struct gait_fetch {
     uint32_t lines[GAIT_FETCH_LINES];
 } gait_fetch;
 
-/* A smoothed state on its way back. */
-typedef struct gait_carry {
-    gait_filter smoothed;
-    double t, gyro[3];
-    uint64_t node; /* before which record */
-    int32_t resets;
-} gait_carry;
-
 /* Members that a step of one method uses are close together: with a thousand robots they fill caches and address tables. The
  * networks' memory and scratch begin right behind the rows in use of P, so no row beyond them may be read or written. */
 struct gait_t {

@@ -20,6 +20,14 @@ struct gait_recorder {
     double gyro[3]; /* admitted at that stamp */
 };
 
+/* A smoothed state on its way back. */
+typedef struct {
+    gait_filter smoothed;
+    double t, gyro[3];
+    uint64_t node; /* before which record */
+    int32_t resets;
+} gait_carry;
+
 /* A filter's state without what its size leaves empty. */
 static size_t packed_doubles(int size)
 {
