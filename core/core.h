@@ -309,6 +309,7 @@ double cut_off2(const gait_sensor *s);
 gait_noise imu_noise(const gait_t *g, double dt);
 
 /* output.c */
+void filter_cov(const gait_filter *f, double *cov);
 void filter_output(const gait_filter *f, const gait_robot *robot, const double gyro[3], gait_state *out);
 void write_state(gait_t *g, uint32_t health, gait_state *out);
 

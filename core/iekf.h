@@ -65,6 +65,7 @@ int filter_correct_velocity(gait_filter *f, const double vel_i[3], const double 
 int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias, double variance);
 int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart);
 int filter_correct(gait_filter *f, int m, const double *z, const double *H, const double *N);
+int filter_cholesky(double *S, int m);
 double filter_nis(const gait_filter *f, int m, const double *z, const double *H, const double *N);
 void filter_retract(gait_filter *f, const double *delta);
 
