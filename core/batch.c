@@ -28,7 +28,17 @@ static void plan_legs(gait_fetch *plan, gait_t *g, size_t joints)
     }
 }
 
-/* Cache lines of a context that a step reads and writes. */
+static void plan_contacts(gait_fetch *plan, const gait_t *g, size_t joints)
+{
+    const gait_contact_state *s = &g->contacts;
+    plan_range(plan, g, s->waiting, sizeof s->waiting);
+    plan_range(plan, g, s->dq, joints);
+    plan_range(plan, g, s->ddq, joints);
+    plan_range(plan, g, s->tau, joints);
+    plan_range(plan, g, s->walk, sizeof *s - offsetof(gait_contact_state, walk));
+}
+
+/* Cache lines of a context that a step reads and writes: no more than the calls of `fetch_next` on its way take. */
 static void plan_fetch(gait_fetch *plan, gait_t *g)
 {
     const gait_config *c = g->config;
@@ -46,7 +56,7 @@ static void plan_fetch(gait_fetch *plan, gait_t *g)
     plan_range(plan, g, &g->adapt, offsetof(gait_adapt, apart));
     plan_range(plan, g, g->safe_R, offsetof(gait_t, last) - offsetof(gait_t, safe_R));
     plan_range(plan, g, &g->filter, filter_bytes(gait_cov_size(c)));
-    if (c->method == GAIT_CONTACTS) plan_range(plan, g, &g->contacts, sizeof g->contacts);
+    if (c->method == GAIT_CONTACTS) plan_contacts(plan, g, joints);
     if (c->method == GAIT_LEGS) plan_legs(plan, g, joints);
     if (c->method == GAIT_VELOCITY) {
         plan_range(plan, g, g->last, features);

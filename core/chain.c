@@ -264,5 +264,5 @@ int gait_leg_force(const gait_robot *robot, int leg, const double *q, const doub
 double pd_torque(const gait_robot *robot, int joint, double e, double dq)
 {
     const double limit = robot->torque_limit[joint], wanted = robot->kp[joint] * e - robot->kd[joint] * dq;
-    return fmax(-limit, fmin(limit, wanted));
+    return larger(smaller(wanted, limit), -limit);
 }

@@ -13,11 +13,6 @@ static size_t context_bytes(const gait_config *c)
     return (offsetof(gait_t, filter) + filter_bytes(gait_cov_size(c)) + 63) / 64 * 64;
 }
 
-float *gait_memory(gait_t *g)
-{
-    return (float *)((char *)g + g->memory);
-}
-
 /* Floats that the networks of a configuration keep from step to step. */
 static size_t memory_floats(const gait_config *c)
 {
@@ -49,11 +44,6 @@ static size_t scratch_offset(const gait_config *c)
     return context_bytes(c) + memory_floats(c) * sizeof(float);
 }
 
-float *gait_scratch(gait_t *g)
-{
-    return (float *)((char *)g + g->scratch);
-}
-
 size_t gait_bytes(const gait_config *config)
 {
     return scratch_offset(config) + scratch_floats(config) * sizeof(float);
@@ -78,13 +68,6 @@ void gait_set_config(gait_t *g, const gait_config *config)
 void gait_set_contact_source(gait_t *g, int source)
 {
     g->contact_source = source;
-}
-
-/* The pose to return to after divergence. */
-void keep_pose(gait_t *g)
-{
-    memcpy(g->safe_R, g->filter.R, sizeof g->safe_R);
-    memcpy(g->safe_p, g->filter.x[1], sizeof g->safe_p);
 }
 
 /* Everything but the filter as before the first sample. */

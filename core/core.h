@@ -92,8 +92,7 @@ typedef struct {
 
 /* The predicted state in base axes. */
 typedef struct {
-    double velocity[3], variance[3], acceleration[3];
-    double bias_factor; /* on the variance of the gyro bias by the legs */
+    double velocity[3], variance[3], acceleration[3], rate[3]; /* rate: of the body, the gyro bias taken off */
     int upright;        /* upside down, or carried, a robot does not stand on its feet */
 } prediction;
 
@@ -193,14 +192,6 @@ typedef struct gait_fetch {
     uint32_t lines[GAIT_FETCH_LINES];
 } gait_fetch;
 
-/* A smoothed state on its way back. */
-typedef struct gait_carry {
-    gait_filter smoothed;
-    double t, gyro[3];
-    uint64_t node; /* before which record */
-    int32_t resets;
-} gait_carry;
-
 /* Members that a step of one method uses are close together: with a thousand robots they fill caches and address tables. The
  * networks' memory and scratch begin right behind the rows in use of P, so no row beyond them may be read or written. */
 struct gait_t {
@@ -226,6 +217,25 @@ struct gait_t {
     gait_contact_state contacts;
     gait_filter filter;
 };
+
+/* Of the network, and of the spare one behind it. */
+static inline float *gait_memory(gait_t *g)
+{
+    return (float *)((char *)g + g->memory);
+}
+
+/* Of whichever network runs. */
+static inline float *gait_scratch(gait_t *g)
+{
+    return (float *)((char *)g + g->scratch);
+}
+
+/* The pose to return to after divergence. */
+static inline void keep_pose(gait_t *g)
+{
+    memcpy(g->safe_R, g->filter.R, sizeof g->safe_R);
+    memcpy(g->safe_p, g->filter.x[1], sizeof g->safe_p);
+}
 
 /* Into the second-level cache: the present step fills the first. */
 #ifdef __GNUC__
@@ -280,17 +290,15 @@ int adapt_lately(const gait_adapt *a, double difference[3]);
 int adapt_drift(const gait_adapt *a, double gate, double excess[3]);
 void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3]);
 
-/* context.c */
-float *gait_memory(gait_t *g);  /* of the network, and of the spare one behind it */
-float *gait_scratch(gait_t *g); /* of whichever runs */
-void keep_pose(gait_t *g);
-
 /* estimator.c */
 int take_attitude(gait_t *g);
+gait_sample sample_of(const gait_config *c, const double *row); /* one row of numbers */
 
 /* network_step.c */
 uint32_t network_step(gait_t *g, const gait_sample *sample, int verdict, uint32_t health);
 const gait_network *network_of(gait_t *g, float **memory);
+void velocity_variance(const gait_filter *f, const double A[9], double out[3]);
+prediction predicted_state(const gait_t *g);
 
 /* Share of the network's period by which a sample may be early or late and still be taken as the one of that instant. */
 #define GAIT_JITTER 0.2
@@ -305,11 +313,9 @@ double cut_off2(const gait_sensor *s);
 gait_noise imu_noise(const gait_t *g, double dt);
 
 /* output.c */
+void filter_cov(const gait_filter *f, double *cov);
 void filter_output(const gait_filter *f, const gait_robot *robot, const double gyro[3], gait_state *out);
 void write_state(gait_t *g, uint32_t health, gait_state *out);
-
-/* streams.c */
-gait_sample sample_of(const gait_config *c, const double *row); /* one row of numbers */
 
 /* external.c */
 void rotation_between(const double A[9], const double B[9], double out[3]); /* rotation vector of A B' */
@@ -321,8 +327,8 @@ void feet_gather(gait_t *g, const gait_sample *sample);
 void feet_write(gait_t *g, const gait_state *state, double *out);
 
 /* smooth.c */
-int filter_step(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
-                double dt);
+int recorder_step(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
+                  double dt);
 void recorder_end(gait_t *g);
 void recorder_rewind(gait_t *g);
 
@@ -337,8 +343,6 @@ uint32_t legs_gather(gait_t *g, const gait_sample *sample);
 void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, const double gyro[3],
                    const double accel[3], const double *q, const double *dq, const double *tau, double dt);
 void legs_step(gait_t *g, double part, double moment);
-void velocity_variance(const gait_filter *f, const double A[9], double out[3]);
-prediction predicted_state(const gait_t *g);
 int legs_fuse(gait_t *g, gait_measurement *out, int still, uint32_t *health);
 const gait_leg_network *legs_network(gait_t *g, float **memory);
 

@@ -84,11 +84,27 @@ static void lose_state(gait_t *g)
     g->monitor.lost = 1;
 }
 
+/* Bounds of a plausible state: no legged robot is faster, m/s, and a larger standard deviation holds no information. A
+ * nan is not within them. */
+static const double MAX_SPEED = 12.0, MAX_STD = 100.0;
+static int plausible(const gait_filter *f)
+{
+    const int ld = GAIT_STRIDE(f->size);
+    const double *v = f->x[0];
+    double total = 0.0;
+    for (int i = 0; i < 9; i++) total += f->R[i];
+    for (int i = 0; i < 3; i++) total += f->x[0][i] + f->x[1][i] + f->b[0][i] + f->b[1][i];
+    for (int i = 0; i < 15; i++) total += f->P[i * ld + i];
+    const double variance = f->P[VEL * ld + VEL] + f->P[(VEL + 1) * ld + VEL + 1] + f->P[(VEL + 2) * ld + VEL + 2];
+    return isfinite(total) && v[0] * v[0] + v[1] * v[1] + v[2] * v[2] < MAX_SPEED * MAX_SPEED
+        && variance < MAX_STD * MAX_STD;
+}
+
 /* Return to the last good pose if the state has diverged; returns whether it has. */
 static int recover(gait_t *g)
 {
     gait_filter *f = &g->filter;
-    if (filter_plausible(f)) {
+    if (plausible(f)) {
         limit_biases(f);
         keep_pose(g);
         return 0;
@@ -152,4 +168,102 @@ uint32_t gait_update(gait_t *g, const gait_sample *sample, gait_state *state)
     int ready;
     const uint32_t health = gait_begin(g, sample, &ready);
     return gait_end(g, health, state);
+}
+
+/* In other forms: rows of numbers, IMU and joints as two streams, the state predicted to a later time. */
+size_t gait_row_doubles(const gait_config *config)
+{
+    return (size_t)(7 + 4 * config->robot.joints + 3 * config->robot.legs);
+}
+
+gait_sample sample_of(const gait_config *c, const double *row)
+{
+    const int J = c->robot.joints, L = c->robot.legs;
+    const double *q = row + 7, *force = q + 4 * J;
+    const gait_sample sample = {row[0],    row + 1, row + 4,   q,        q + J,
+                                q + 2 * J, q + 3 * J, force, force + L, force + 2 * L};
+    return sample;
+}
+
+void gait_run(gait_t *g, const double *rows, size_t n, double *states)
+{
+    const size_t width = gait_row_doubles(g->config), out = gait_state_doubles(g->config);
+    for (size_t k = 0; k < n; k++) {
+        const gait_sample sample = sample_of(g->config, rows + k * width);
+        gait_update(g, &sample, (gait_state *)(states + k * out));
+    }
+}
+
+void gait_step_row(gait_t *g, const double *row, double *state_and_cov)
+{
+    const gait_sample sample = sample_of(g->config, row);
+    gait_update(g, &sample, (gait_state *)state_and_cov);
+    gait_cov(g, state_and_cov + gait_state_doubles(g->config));
+}
+
+void gait_update_joints(gait_t *g, const gait_sample *sample)
+{
+    const gait_robot *robot = &g->config->robot;
+    const double *joints[4] = {sample->q, sample->dq, sample->q_des, sample->tau};
+    const double *feet[3] = {sample->foot_force, sample->contact, sample->leg_ok};
+    for (int k = 0; k < 4; k++)
+        for (int j = 0; j < robot->joints; j++) g->joints[k][j] = joints[k] ? joints[k][j] : NAN;
+    for (int k = 0; k < 3; k++)
+        for (int leg = 0; leg < robot->legs; leg++) g->feet_in[k][leg] = feet[k] ? feet[k][leg] : (k == 2 ? 1.0 : NAN);
+    g->joints_t = sample->t;
+    g->has_joints = 1;
+}
+
+uint32_t gait_update_imu(gait_t *g, double t, const double gyro[3], const double accel[3], gait_state *state)
+{
+    const int fresh = g->has_joints && fabs(t - g->joints_t) <= g->config->settings.hold;
+    const gait_sample sample = {
+        t, gyro, accel, fresh ? g->joints[0] : NULL, fresh ? g->joints[1] : NULL, fresh ? g->joints[2] : NULL,
+        fresh ? g->joints[3] : NULL, fresh ? g->feet_in[0] : NULL, fresh ? g->feet_in[1] : NULL,
+        fresh ? g->feet_in[2] : NULL};
+    return gait_update(g, &sample, state);
+}
+
+void gait_step_imu(gait_t *g, double t, const double gyro[3], const double accel[3], double *state_and_cov)
+{
+    gait_update_imu(g, t, gyro, accel, (gait_state *)state_and_cov);
+    gait_cov(g, state_and_cov + gait_state_doubles(g->config));
+}
+
+void gait_predict(const gait_t *g, double t, gait_t *scratch, double *state_and_cov)
+{
+    const double dt = t - g->input.t;
+    uint32_t health = g->measured || g->contacts.measured ? 0 : GAIT_STARTING;
+    memcpy(scratch, g, gait_bytes(g->config));
+    scratch->recorder = NULL;
+    scratch->input.gap = 0.0;
+    if (g->input.started && g->input.imu_known && dt > 0.0) {
+        scratch->input.t = t;
+        if (dt > g->config->settings.max_gap) {
+            health |= GAIT_TIME_GAP;
+            scratch->input.gap = dt;
+            scratch->input.dt = dt;
+            bridge_gap(scratch, 0);
+        } else {
+            propagate_by_imu(scratch, dt, 0);
+        }
+    }
+    write_state(scratch, health, (gait_state *)state_and_cov);
+    gait_cov(scratch, state_and_cov + gait_state_doubles(g->config));
+}
+
+void gait_admitted(const gait_t *g, double *sample)
+{
+    const gait_input *in = &g->input;
+    const gait_robot *robot = &g->config->robot;
+    const size_t joints = (size_t)robot->joints;
+    double *q = sample + 7, *dq = q + joints, *q_des = dq + joints;
+    sample[0] = in->t;
+    memcpy(sample + 1, in->gyro, sizeof in->gyro);
+    memcpy(sample + 4, in->accel, sizeof in->accel);
+    memcpy(q, in->q, joints * sizeof(double));
+    memcpy(dq, in->dq, joints * sizeof(double));
+    for (int leg = 0; leg < robot->legs; leg++)
+        for (int j = robot->leg_start[leg]; j < robot->leg_start[leg + 1]; j++)
+            q_des[j] = isfinite(in->no_target[leg]) ? in->q[j] + in->e[j] : NAN;
 }

@@ -9,8 +9,8 @@
 #include "core.h"
 
 static const double AHEAD = 0.02; /* s between a measurement and the sample whose state it corrects */
-/* For how long the filter remembers a tilt, s. The error of the IMU's mounting is the same in every measurement of roll and pitch, and contradicts gravity as the IMU has it: taken for a new
- * one each time, it would pull the velocity along. */
+/* For how long the filter remembers a tilt, s. The error of the IMU's mounting is the same in every measurement of roll and
+ * pitch, and contradicts gravity as the IMU has it: taken for a new one each time, it would pull the velocity along. */
 static const double TILT_MEMORY = 10.0;
 /* A pose or position moves the velocity as well, by their correlation, and a controller may use that velocity. Where it
  * would move by more than MOST_JUMP, m/s, the noise of the measurement is inflated, JUMP_TRIES times at most: with the one
@@ -152,14 +152,6 @@ static void position_rows(const sensor_view *s, const gait_external *e, external
     memcpy(r->N, e->cov, (size_t)(r->m * r->m) * sizeof(double));
 }
 
-/* R cov R' of 3 x 3 noise in axes that R turns into the world. */
-static void turn_noise(const double R[9], const double cov[9], double out[9])
-{
-    double half[9];
-    multiply(R, cov, half);
-    multiply_back(half, R, out);
-}
-
 /* Velocity of the sensor, in the world or in its own axes: the lever arm adds w x l, and with it an error of the gyro bias. */
 static void velocity_rows(const gait_t *g, const sensor_view *s, const gait_external *e, external_rows *r, int in_world)
 {
@@ -184,7 +176,7 @@ static void velocity_rows(const gait_t *g, const sensor_view *s, const gait_exte
         for (int i = 0; i < 3; i++) r->H[15 * i + BG + j] += column[i];
     }
     if (in_world) memcpy(r->N, e->cov, 9 * sizeof(double));
-    else turn_noise(s->R_ws, e->cov, r->N);
+    else world_covariance(s->R_ws, e->cov, r->N);
 }
 
 /* Heading of the sensor's x axis, about the vertical. Returns 0 where it points up or down. */
@@ -207,7 +199,7 @@ static void up_rows(const sensor_view *s, const gait_external *e, external_rows 
 {
     double up[3], N[9];
     rotate(s->R_ws, e->value, up);
-    turn_noise(s->R_ws, e->cov, N);
+    world_covariance(s->R_ws, e->cov, N);
     r->m = 2;
     for (int i = 0; i < 2; i++) {
         r->z[i] = up[i];
@@ -360,6 +352,5 @@ void gait_reset_pose(gait_t *g, const double quat_wb_wxyz[4], const double pos_w
     memset(g->monitor.aside, 0, sizeof g->monitor.aside);
     memset(g->feet.known, 0, sizeof g->feet.known);
     adapt_forget(&g->adapt); /* velocities of before are in other axes */
-    memcpy(g->safe_R, f->R, sizeof g->safe_R);
-    memcpy(g->safe_p, f->x[1], sizeof g->safe_p);
+    keep_pose(g);
 }

@@ -1,12 +1,9 @@
-/* The state of the right-invariant EKF: its start, contact points that join and leave it, its bounds. Propagation is in
+/* The state of the right-invariant EKF: its start, contact points that join and leave it. Propagation is in
  * iekf_propagate.c, corrections in iekf_correct.c. */
 #include <math.h>
 #include <string.h>
 
 #include "core.h"
-
-/* Bounds of a plausible state: no legged robot is faster, m/s, and a larger standard deviation holds no information. */
-static const double MAX_SPEED = 12.0, MAX_STD = 100.0;
 
 void filter_init(gait_filter *f, int feet)
 {
@@ -90,18 +87,4 @@ void filter_remove_foot(gait_filter *f, int leg)
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < f->size; j++) f->P[(row + i) * ld + j] = f->P[j * ld + row + i] = 0.0;
     f->active[leg] = 0;
-}
-
-/* Whether state and covariance are within the bounds above; a nan is not. */
-int filter_plausible(const gait_filter *f)
-{
-    const int ld = GAIT_STRIDE(f->size);
-    const double *v = f->x[0];
-    double total = 0.0;
-    for (int i = 0; i < 9; i++) total += f->R[i];
-    for (int i = 0; i < 3; i++) total += f->x[0][i] + f->x[1][i] + f->b[0][i] + f->b[1][i];
-    for (int i = 0; i < 15; i++) total += f->P[i * ld + i];
-    const double variance = f->P[VEL * ld + VEL] + f->P[(VEL + 1) * ld + VEL + 1] + f->P[(VEL + 2) * ld + VEL + 2];
-    return isfinite(total) && v[0] * v[0] + v[1] * v[1] + v[2] * v[2] < MAX_SPEED * MAX_SPEED
-        && variance < MAX_STD * MAX_STD;
 }

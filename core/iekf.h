@@ -54,7 +54,6 @@ void filter_prior(gait_filter *f, const double std[15]);
 int filter_align(gait_filter *f, const gait_robot *robot, const double std[15], const double accel[3], double gravity);
 void filter_add_foot(gait_filter *f, int leg, const double foot_i[3], const double cov_i[9], const double R_wi[9]);
 void filter_remove_foot(gait_filter *f, int leg);
-int filter_plausible(const gait_filter *f);
 
 /* iekf_propagate.c */
 int filter_propagate(gait_filter *f, const gait_settings *s, const gait_noise *noise, const double *walk,
@@ -66,6 +65,7 @@ int filter_correct_velocity(gait_filter *f, const double vel_i[3], const double 
 int filter_correct_gyro_bias(gait_filter *f, const double axis_i[3], double bias, double variance);
 int filter_correct_feet(gait_filter *f, double (*feet_i)[3], const double *cov_i, int apart);
 int filter_correct(gait_filter *f, int m, const double *z, const double *H, const double *N);
+int filter_cholesky(double *S, int m);
 double filter_nis(const gait_filter *f, int m, const double *z, const double *H, const double *N);
 void filter_retract(gait_filter *f, const double *delta);
 

@@ -35,7 +35,7 @@ void filter_retract(gait_filter *f, const double *delta)
 }
 
 /* S = L L' in place, in the lower triangle of m rows; 0 if S is not positive definite. */
-static int cholesky(double *S, int m)
+int filter_cholesky(double *S, int m)
 {
     for (int j = 0; j < m; j++) {
         double total = S[j * m + j];
@@ -131,7 +131,7 @@ GAIT_INLINE int correct_sized(gait_filter *f, int m, const double *z, const doub
     for (int i = 0; i < m; i++)
         if (!isfinite(z[i])) return 0;
     for (int i = 0; i < m * m; i++) L[i] = N[i] + HPH[i];
-    if (!cholesky(L, m)) return 0;
+    if (!filter_cholesky(L, m)) return 0;
     /* The gain transposed: a row for each measurement. P becomes P - K' HP - (HP - S K)' K, where HP - S K is the
      * rounding error of the solution, which Joseph's form corrects. */
     solve(L, HP, K, m, ld);
@@ -292,7 +292,7 @@ double filter_nis(const gait_filter *f, int m, const double *z, const double *H,
     double HP[MAX_ROWS * GAIT_MAX_STRIDE], S[MAX_ROWS * MAX_ROWS], y[MAX_ROWS], nis = 0.0;
     project(f, m, H, HP, S);
     for (int i = 0; i < m * m; i++) S[i] += N[i];
-    if (!cholesky(S, m)) return NAN;
+    if (!filter_cholesky(S, m)) return NAN;
     for (int i = 0; i < m; i++) {
         y[i] = z[i];
         for (int k = 0; k < i; k++) y[i] -= S[i * m + k] * y[k];

@@ -84,7 +84,7 @@ typedef struct {
     double dt, half;
 } transition;
 
-/* T = Phi P, row by row. Rows of the biases do not change and are left out: in T, feet follow the position. */
+/* T = Phi P, row by row, but for rows that do not change: those of the biases, and of feet that are not in the state. */
 GAIT_INLINE void apply_rows(const gait_filter *f, const transition *phi, const double *restrict P, double *restrict T, int size)
 {
     const int ld = GAIT_STRIDE(size);
@@ -109,7 +109,7 @@ GAIT_INLINE void apply_rows(const gait_filter *f, const transition *phi, const d
         for (int i = 3 * m; i < 3 * m + 3; i++) {
             const double *block = phi->blocks[6 + i], *foot = P + (FEET + i) * ld;
             for (int j = 0; j < ld; j++)
-                T[(BG + i) * ld + j] = foot[j] + (block[0] * g[j] + block[1] * g[ld + j] + block[2] * g[2 * ld + j]);
+                T[(FEET + i) * ld + j] = foot[j] + (block[0] * g[j] + block[1] * g[ld + j] + block[2] * g[2 * ld + j]);
         }
     }
 }
@@ -117,20 +117,19 @@ GAIT_INLINE void apply_rows(const gait_filter *f, const transition *phi, const d
 /* P = T Phi': each entry of the symmetric product is computed once and written twice. */
 GAIT_INLINE void apply_columns(gait_filter *f, const transition *phi, const double *restrict T, int size)
 {
-    const int ld = GAIT_STRIDE(size), moved = BG + size - FEET;
+    const int ld = GAIT_STRIDE(size);
     const double *R = f->R, dt = phi->dt, half = phi->half;
     double *P = f->P;
 #define SET(column, value) P[to * ld + (column)] = P[(column) * ld + to] = (value)
-    for (int k = 0; k < moved; k++) {
-        if (k >= BG && !f->active[(k - BG) / 3]) continue;
-        const double *row = T + k * ld, *g = row + BG, *a = row + BA;
-        const int to = k < BG ? k : k + FEET - BG;
+    for (int to = 0; to < size; to = to + 1 == BG ? FEET : to + 1) {
+        if (to >= FEET && !f->active[(to - FEET) / 3]) continue;
+        const double *row = T + to * ld, *g = row + BG, *a = row + BA;
         for (int i = 0; i < 3; i++) {
             SET(ROT + i, row[ROT + i] - dt * (R[3 * i] * g[0] + R[3 * i + 1] * g[1] + R[3 * i + 2] * g[2]));
             SET(BG + i, g[i]);
             SET(BA + i, a[i]);
         }
-        if (k < VEL) continue;
+        if (to < VEL) continue;
         double accel[3];
         for (int i = 0; i < 3; i++) accel[i] = R[3 * i] * a[0] + R[3 * i + 1] * a[1] + R[3 * i + 2] * a[2];
         const double tilt[3] = {-row[ROT + 1], row[ROT], 0.0};
@@ -138,7 +137,7 @@ GAIT_INLINE void apply_columns(gait_filter *f, const transition *phi, const doub
             const double *b = phi->blocks[i];
             SET(VEL + i, row[VEL + i] + (b[0] * g[0] + b[1] * g[1] + b[2] * g[2]) - dt * accel[i] + phi->lean * tilt[i]);
         }
-        if (k < POS) continue;
+        if (to < POS) continue;
         for (int i = 0; i < 3; i++) {
             const double *b = phi->blocks[3 + i];
             SET(POS + i, row[POS + i] + dt * row[VEL + i] + (b[0] * g[0] + b[1] * g[1] + b[2] * g[2]) - half * accel[i]
@@ -167,7 +166,7 @@ GAIT_INLINE void set_transition(const gait_filter *f, const gait_settings *s, do
 
 GAIT_INLINE void propagate_covariance(gait_filter *f, const gait_settings *s, double dt, int size)
 {
-    double T[(BG + 3 * GAIT_MAX_LEGS) * GAIT_MAX_STRIDE];
+    double T[GAIT_MAX_STATES * GAIT_MAX_STRIDE];
     transition phi;
     set_transition(f, s, dt, size, &phi);
     apply_rows(f, &phi, f->P, T, size);
@@ -236,14 +235,9 @@ int filter_propagate(gait_filter *f, const gait_settings *s, const gait_noise *n
 /* T = Phi P of a step of dt seconds, all rows. */
 void filter_transition(const gait_filter *f, const gait_settings *s, double dt, double *T)
 {
-    const int size = f->size, ld = GAIT_STRIDE(size);
-    double moved[(BG + 3 * GAIT_MAX_LEGS) * GAIT_MAX_STRIDE];
+    const int size = f->size;
     transition phi;
     set_transition(f, s, dt, size, &phi);
-    apply_rows(f, &phi, f->P, moved, size);
-    memcpy(T, f->P, (size_t)(size * ld) * sizeof(double));
-    memcpy(T, moved, (size_t)(BG * ld) * sizeof(double));
-    for (int leg = 0; leg < f->feet; leg++)
-        if (f->active[leg])
-            memcpy(T + (FEET + 3 * leg) * ld, moved + (BG + 3 * leg) * ld, (size_t)(3 * ld) * sizeof(double));
+    memcpy(T, f->P, (size_t)(size * GAIT_STRIDE(size)) * sizeof(double));
+    apply_rows(f, &phi, f->P, T, size);
 }

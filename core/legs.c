@@ -235,45 +235,6 @@ void legs_step(gait_t *g, double part, double moment)
     memcpy(s->before, s->seen, sizeof s->before);
 }
 
-/* Variances of the velocity along the columns of A (3, 3). */
-void velocity_variance(const gait_filter *f, const double A[9], double out[3])
-{
-    const int ld = GAIT_STRIDE(f->size);
-    const double *P = f->P + VEL * ld + VEL;
-    for (int i = 0; i < 3; i++) {
-        const double x = A[i], y = A[3 + i], z = A[6 + i];
-        out[i] = x * x * P[0] + y * y * P[ld + 1] + z * z * P[2 * ld + 2]
-            + 2.0 * (x * y * P[1] + x * z * P[2] + y * z * P[ld + 2]);
-    }
-}
-
-/* The predicted state in base axes. */
-prediction predicted_state(const gait_t *g)
-{
-    const gait_filter *f = &g->filter;
-    const gait_robot *robot = &g->config->robot;
-    double rate[3], force[3], omega_b[3], R_wb[9], lever_b[3], turning[3];
-    prediction p;
-    for (int i = 0; i < 3; i++) {
-        rate[i] = g->input.gyro[i] - f->b[0][i];
-        force[i] = g->input.accel[i] - f->b[1][i];
-    }
-    rotate(robot->R_bi, rate, omega_b);
-    rotate(robot->R_bi, force, p.acceleration);
-    base_axes(g, R_wb);
-    rotate_back(R_wb, f->x[0], p.velocity);
-    cross(omega_b, robot->p_bi, lever_b);
-    for (int i = 0; i < 3; i++) p.velocity[i] -= lever_b[i];
-    velocity_variance(f, R_wb, p.variance);
-    p.upright = feet_may_stand(g, R_wb);
-    cross(omega_b, p.velocity, turning);
-    for (int i = 0; i < 3; i++) p.acceleration[i] += R_wb[6 + i] * g->config->settings.gravity - turning[i];
-    const double *w = omega_b, *a = p.acceleration;
-    p.bias_factor = BIAS_ALWAYS * BIAS_ALWAYS + BIAS_BY_RATE * BIAS_BY_RATE * (w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
-        + BIAS_BY_ACCEL * BIAS_BY_ACCEL * (a[0] * a[0] + a[1] * a[1] + a[2] * a[2]);
-    return p;
-}
-
 typedef struct {
     double foot_b[3], velocity[3], variance[3];
     int used; /* informative */
@@ -306,8 +267,11 @@ static leg_measurement measure_leg(const gait_t *g, int leg, const double bias_b
 /* Gyro bias about z beyond the estimate, from the differences between legs: a bias that is off by e moves what a leg at p
  * measures by e (p_y, -p_x). What legs have in common goes to the velocity; what they differ by is left for this. */
 static void measure_bias(const leg_measurement *m, int legs, const double information[3],
-                         const double mean[3], double factor, gait_measurement *out)
+                         const double mean[3], const prediction *p, gait_measurement *out)
 {
+    const double *w = p->rate, *a = p->acceleration;
+    const double factor = BIAS_ALWAYS * BIAS_ALWAYS + BIAS_BY_RATE * BIAS_BY_RATE * (w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
+        + BIAS_BY_ACCEL * BIAS_BY_ACCEL * (a[0] * a[0] + a[1] * a[1] + a[2] * a[2]);
     double x = 0.0, y = 0.0, known = 0.0, told = 0.0;
     for (int leg = 0; leg < legs; leg++) {
         if (!m[leg].used) continue;
@@ -419,7 +383,7 @@ int legs_fuse(gait_t *g, gait_measurement *out, int still, uint32_t *health)
         out->velocity[i] = all.mean[i] + set->joint_delay * p.acceleration[i];
         out->variance[i] = 1.0 / all.information[i];
     }
-    measure_bias(m, robot->legs, all.information, all.mean, p.bias_factor, out);
+    measure_bias(m, robot->legs, all.information, all.mean, &p, out);
     if (out->bias_variance > 0.0)
         monitor_rate(g, out->bias, set->leg_instant * set->leg_instant * out->bias_variance, g->config->period);
     return 1;

@@ -28,28 +28,6 @@ void lie_coefficients(double angle, double c[4])
     c[3] = (0.5 * t2 - 2.0 * half * half) / (t2 * t2);
 }
 
-/* (one I + first w^ + second w^ w^) x: every function of a rotation vector here, without its matrix. */
-void lie_series(const double w[3], double one, double first, double second, const double x[3], double out[3])
-{
-    const double a = w[1] * x[2] - w[2] * x[1], b = w[2] * x[0] - w[0] * x[2], c = w[0] * x[1] - w[1] * x[0];
-    out[0] = one * x[0] + (first * a + second * (w[1] * c - w[2] * b));
-    out[1] = one * x[1] + (first * b + second * (w[2] * a - w[0] * c));
-    out[2] = one * x[2] + (first * c + second * (w[0] * b - w[1] * a));
-}
-
-/* One Newton step back onto the group, so that rounding cannot build up over hours. */
-void lie_orthonormalise(double R[9])
-{
-    double e[3][3];
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j <= i; j++) e[i][j] = e[j][i] = R[i] * R[j] + R[3 + i] * R[3 + j] + R[6 + i] * R[6 + j];
-    for (int i = 0; i < 3; i++) {
-        const double r[3] = {R[3 * i], R[3 * i + 1], R[3 * i + 2]};
-        for (int j = 0; j < 3; j++)
-            R[3 * i + j] = 1.5 * r[j] - 0.5 * (r[0] * e[0][j] + r[1] * e[1][j] + r[2] * e[2][j]);
-    }
-}
-
 /* Unit quaternion with w >= 0, from the largest component so that nothing cancels. */
 void lie_quat_from_rotation(const double R[9], double quat[4])
 {

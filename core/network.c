@@ -3,9 +3,9 @@
 
 #include "vector.h"
 
-enum { QUERY_LANES = 4, ENCODE_ROWS = 32, UNITS = 16, LAYER_ROWS = 64 };
+enum { QUERY_LANES = 4, ENCODE_ROWS = 32, UNITS = 32, LAYER_ROWS = 64 };
 /* Registers of sums at once: enough to hide the latency of a multiply-add, few enough for all to be there. */
-enum { GATE_GROUPS = GAIT_LANES > 1 ? 3 * UNITS / GAIT_LANES : 6, LAYER_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
+enum { GATE_GROUPS = GAIT_LANES == 4 ? 12 : 6, LAYER_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
 
 /* Score of a hidden token: its share is exactly zero. If the highest score of a window is below SEEN, all of it is hidden. */
 static const float UNSEEN = -1e30f, SEEN = -1e29f;
@@ -14,13 +14,14 @@ static const float UNSEEN = -1e30f, SEEN = -1e29f;
 typedef struct network_memory {
     float *counts;  /* samples in the window; place of the next one in the ring */
     float *state;   /* [grus][hidden, padded] */
-    float *samples; /* the ring [history][features, padded] */
+    float *samples; /* the ring [history][features by token, padded] */
     float *scores;  /* of its samples [history][tokens][lanes], each row padded */
     float *after;   /* the state one step on */
     float *shares;  /* of the last step, before they are scaled, in the order of the ring; as scores */
     float *scale;   /* of the shares [lanes] */
     float *highest; /* score of a query, for each token alike; one row as scores */
-    float *pooled;  /* [raw numbers, tokens, slots][lanes] */
+    float *pooled;  /* raw numbers by query [lanes][raw, and room for a register more] */
+    float *sums;    /* of the shares, of tokens and of slots [tokens + history][lanes] */
     float *encoded; /* [latents, padded to a multiple of 2][width, padded] */
     float *input;   /* of the GRUs */
     float *layer;   /* before an output */
@@ -32,6 +33,7 @@ static int layer_width(const gait_network *n) { return (int)vec_round_up((size_t
 static int encoded_width(const gait_network *n) { return (int)vec_round_up((size_t)n->width, ENCODE_ROWS); }
 static int score_row(const gait_network *n) { return (int)vec_round_up((size_t)(n->tokens * n->lanes), 16); }
 static int sample_row(const gait_network *n) { return (int)vec_round_up((size_t)n->features, 16); }
+static int pooled_row(const gait_network *n) { return (int)vec_round_up((size_t)n->raw + 15, 16); }
 
 static float *network_take(size_t *used, float *memory, size_t count)
 {
@@ -52,7 +54,8 @@ static network_memory network_layout(const gait_network *n, float *memory, float
     m.shares = network_take(&m.scratch, scratch, history * row);
     m.scale = network_take(&m.scratch, scratch, (size_t)n->lanes);
     m.highest = network_take(&m.scratch, scratch, row);
-    m.pooled = network_take(&m.scratch, scratch, (size_t)((n->raw + n->history) * n->lanes) + row);
+    m.pooled = network_take(&m.scratch, scratch, (size_t)(n->lanes * pooled_row(n)));
+    m.sums = network_take(&m.scratch, scratch, row + (size_t)(n->history * n->lanes));
     m.encoded = network_take(&m.scratch, scratch, (size_t)((n->latents + 1) * encoded_width(n)));
     m.input = network_take(&m.scratch, scratch, (size_t)n->inputs);
     m.layer = network_take(&m.scratch, scratch, (size_t)layer_width(n));
@@ -74,29 +77,28 @@ static int slot_of(const gait_network *n, int place, int newest)
 }
 
 /* Keep the sample and its scores in the ring; hidden tokens are kept as zeros, even if they are nan. */
-static void take_sample(const gait_network *n, const network_memory *m, const float *features,
+GAIT_APART void take_sample(const gait_network *n, const network_memory *m, const float *features,
                         const unsigned char *seen, int place)
 {
     const int lanes = n->lanes;
-    float *sample = m->samples + place * sample_row(n), *scores = m->scores + place * score_row(n);
-    memcpy(sample, features, (size_t)n->features * sizeof *sample);
+    float *restrict sample = m->samples + place * sample_row(n), *restrict scores = m->scores + place * score_row(n);
+    for (int i = 0; i < n->features; i++) sample[i] = features[n->order[i]];
     for (int token = 0; token < n->tokens; token++, scores += lanes) {
-        const int first = n->token_table[3 * token], count = n->token_table[3 * token + 1];
-        const int32_t *order = n->order + first;
-        for (int i = 0; !seen[token] && i < count; i++) sample[order[i]] = 0.0f;
+        const int first = n->token_table[3 * token], end = first + n->token_table[3 * token + 1];
+        for (int i = first; !seen[token] && i < end; i++) sample[i] = 0.0f;
         for (int lane = 0; lane < lanes; lane += QUERY_LANES) {
             const float *w = n->score + first * lanes + lane, *bias = n->score_bias + token * lanes + lane;
             float sum[QUERY_LANES];
             for (int k = 0; k < QUERY_LANES; k++) sum[k] = seen[token] ? bias[k] : UNSEEN;
-            for (int i = 0; i < count; i++, w += lanes)
-                for (int k = 0; k < QUERY_LANES; k++) sum[k] = GAIT_FMA(w[k], sample[order[i]], sum[k]);
+            for (int i = first; i < end; i++, w += lanes)
+                for (int k = 0; k < QUERY_LANES; k++) sum[k] = GAIT_FMA(w[k], sample[i], sum[k]);
             for (int k = 0; k < QUERY_LANES; k++) scores[lane + k] = sum[k];
         }
     }
 }
 
 /* Scores of the window, and the highest of each query. */
-static void gather_scores(const gait_network *n, const network_memory *m, int samples, int newest)
+GAIT_APART void gather_scores(const gait_network *n, const network_memory *m, int samples, int newest)
 {
     const int row = score_row(n), lanes = n->lanes;
     float *restrict highest = m->highest;
@@ -120,11 +122,11 @@ static void gather_scores(const gait_network *n, const network_memory *m, int sa
     }
 }
 
-/* Shares of attention before they are scaled, and their sums by token and by slot among the pooled numbers. */
-static void share_attention(const gait_network *n, const network_memory *m, int samples, int newest)
+/* Shares of attention before they are scaled, and their sums by token and by slot, scaled. */
+GAIT_APART void share_attention(const gait_network *n, const network_memory *m, int samples, int newest)
 {
     const int row = score_row(n), lanes = n->lanes;
-    float *restrict by_token = m->pooled + n->raw * lanes, *by_slot = by_token + n->tokens * lanes;
+    float *restrict by_token = m->sums, *by_slot = by_token + n->tokens * lanes, *end = by_slot + n->history * lanes;
     const float *restrict highest = m->highest;
     for (int j = 0; j < row; j++) by_token[j] = 0.0f;
     for (int place = 0; place < samples; place++) {
@@ -147,47 +149,39 @@ static void share_attention(const gait_network *n, const network_memory *m, int 
             for (int k = 0; k < QUERY_LANES; k++) total[k] += sum[k];
             for (int k = 0; k < QUERY_LANES; k++) slot[k] = sum[k];
         }
-        for (int k = 0; k < QUERY_LANES; k++)
-            m->scale[lane + k] = m->highest[lane + k] > SEEN ? 1.0f / total[k] : 0.0f;
+        float scale[QUERY_LANES];
+        for (int k = 0; k < QUERY_LANES; k++) scale[k] = m->highest[lane + k] > SEEN ? 1.0f / total[k] : 0.0f;
+        for (int k = 0; k < QUERY_LANES; k++) m->scale[lane + k] = scale[k];
+        for (float *sum = by_token + lane; sum < end; sum += lanes)
+            for (int k = 0; k < QUERY_LANES; k++) sum[k] *= scale[k];
     }
 }
 
-/* Add three adjacent numbers of a token, weighted by its shares, to the pooled numbers of four queries. */
-static void pool_three(const float *restrict x, int x_step, const float *restrict shares, int share_step, int samples,
-                       float *restrict to, int to_step)
+/* Pool the raw numbers of the window, each token's weighted by its shares; tokens of one embedding, which follow each other,
+ * have a place in common. A register of numbers reaches beyond those of its token: what follows is pooled later, into its own
+ * place. */
+GAIT_APART void pool_numbers(const gait_network *n, const network_memory *m, int samples)
 {
-    float *restrict to_b = to + to_step, *restrict to_c = to_b + to_step;
-    float a[QUERY_LANES], b[QUERY_LANES], c[QUERY_LANES];
-    for (int k = 0; k < QUERY_LANES; k++) a[k] = to[k];
-    for (int k = 0; k < QUERY_LANES; k++) b[k] = to_b[k];
-    for (int k = 0; k < QUERY_LANES; k++) c[k] = to_c[k];
-    for (int i = 0; i < samples; i++, x += x_step, shares += share_step) {
-        for (int k = 0; k < QUERY_LANES; k++) a[k] = GAIT_FMA(shares[k], x[0], a[k]);
-        for (int k = 0; k < QUERY_LANES; k++) b[k] = GAIT_FMA(shares[k], x[1], b[k]);
-        for (int k = 0; k < QUERY_LANES; k++) c[k] = GAIT_FMA(shares[k], x[2], c[k]);
-    }
-    for (int k = 0; k < QUERY_LANES; k++) to[k] = a[k];
-    for (int k = 0; k < QUERY_LANES; k++) to_b[k] = b[k];
-    for (int k = 0; k < QUERY_LANES; k++) to_c[k] = c[k];
-}
-
-/* Pool the raw numbers of the window, each token's weighted by its shares; then scale. */
-static void pool_numbers(const gait_network *n, const network_memory *m, int samples)
-{
-    const int lanes = n->lanes;
-    memset(m->pooled, 0, (size_t)(n->raw * lanes) * sizeof *m->pooled);
-    for (int lane = 0; lane < lanes; lane += QUERY_LANES) {
-        for (int token = 0; token < n->tokens; token++) {
-            const int first = n->token_table[3 * token], count = n->token_table[3 * token + 1];
-            const float *shares = m->shares + token * lanes + lane;
-            float *to = m->pooled + n->token_table[3 * token + 2] * lanes + lane;
-            for (int i = first; i < first + count; i += 3, to += 3 * lanes)
-                pool_three(m->samples + n->order[i], sample_row(n), shares, score_row(n), samples, to, lanes);
-        }
-        float *restrict pooled = m->pooled + lane, scale[QUERY_LANES];
-        for (int k = 0; k < QUERY_LANES; k++) scale[k] = m->scale[lane + k];
-        for (int p = 0; p < n->raw + n->tokens + n->history; p++, pooled += lanes)
-            for (int k = 0; k < QUERY_LANES; k++) pooled[k] *= scale[k];
+    const int32_t *table = n->token_table;
+    const int lanes = n->lanes, row = pooled_row(n), step = sample_row(n), share_step = score_row(n);
+    for (int begin = 0, end; begin < n->tokens; begin = end) {
+        const int count = table[3 * begin + 1], place = table[3 * begin + 2];
+        for (end = begin + 1; end < n->tokens && table[3 * end + 2] == place; end++) {}
+        for (int lane = 0; lane < lanes; lane += QUERY_LANES)
+            for (int i = 0; i < count; i += GAIT_LANES) {
+                vec_lanes sums[QUERY_LANES];
+                GAIT_UNROLL for (int k = 0; k < QUERY_LANES; k++) sums[k] = vec_zero();
+                for (int token = begin; token < end; token++) {
+                    const float *x = m->samples + table[3 * token] + i, *shares = m->shares + token * lanes + lane;
+                    for (int k = 0; k < samples; k++, x += step, shares += share_step) {
+                        const vec_lanes numbers = vec_load(x);
+                        GAIT_UNROLL for (int q = 0; q < QUERY_LANES; q++)
+                            sums[q] = vec_fma_scalar(numbers, shares[q], sums[q]);
+                    }
+                }
+                GAIT_UNROLL for (int q = 0; q < QUERY_LANES; q++)
+                    vec_store(m->pooled + (lane + q) * row + place + i, sums[q] * m->scale[lane + q]);
+            }
     }
 }
 
@@ -195,16 +189,19 @@ static void pool_numbers(const gait_network *n, const network_memory *m, int sam
 GAIT_APART void encode(const gait_network *n, const network_memory *m)
 {
     enum { GROUPS = GAIT_LANES == 16 ? 2 : 4 };
-    const int pooled = n->raw + n->tokens + n->history, width = encoded_width(n);
+    const int raw = n->raw, shares = n->tokens + n->history, row_step = pooled_row(n), width = encoded_width(n);
     for (int latent = 0; latent < n->latents; latent += 2) {
-        const float *x = m->pooled + latent * n->heads;
+        const int query = latent * n->heads;
         for (int row = 0; row < width; row += GROUPS * GAIT_LANES) {
-            const float *w = n->encode + row / ENCODE_ROWS * ENCODE_ROWS * n->heads * pooled + row % ENCODE_ROWS;
+            const float *w = n->encode + row / ENCODE_ROWS * ENCODE_ROWS * n->heads * (raw + shares) + row % ENCODE_ROWS;
             float *out = m->encoded + latent * width + row;
             vec_lanes sums[VEC_MOST_SUMS];
             for (int g = 0; g < 2 * GROUPS; g++) sums[g] = vec_zero();
-            for (int head = 0; head < n->heads; head++, w += pooled * ENCODE_ROWS)
-                vec_product(GROUPS, 2, w, ENCODE_ROWS, pooled, x + head, n->lanes, n->heads, sums);
+            for (int head = 0; head < n->heads; head++, w += (raw + shares) * ENCODE_ROWS) {
+                const float *x = m->pooled + (query + head) * row_step;
+                vec_product(GROUPS, 2, w, ENCODE_ROWS, raw, x, 1, n->heads * row_step, sums);
+                vec_product(GROUPS, 2, w + raw * ENCODE_ROWS, ENCODE_ROWS, shares, m->sums + query + head, n->lanes, n->heads, sums);
+            }
             for (int g = 0; g < GROUPS; g++) {
                 vec_store(out + g * GAIT_LANES, sums[g]);
                 vec_store(out + width + g * GAIT_LANES, sums[GROUPS + g]);
@@ -220,7 +217,7 @@ GAIT_APART void add_gates(const float *w, int columns, const float *x, float *su
     vec_tile(GATE_GROUPS, sums, w, 3 * UNITS, columns, x, sums);
 }
 
-/* The state of 16 units one step on, from the sums of their gates. */
+/* The state of a tile of units one step on, from the sums of their gates. */
 static void gated_units(const float *restrict sums, const float *restrict before, float *restrict after)
 {
     float gates[2 * UNITS], fresh[UNITS];
@@ -232,7 +229,7 @@ static void gated_units(const float *restrict sums, const float *restrict before
     GAIT_VECTORISE for (int j = 0; j < UNITS; j++) after[j] = GAIT_FMA(update[j], before[j] - fresh[j], fresh[j]);
 }
 
-static void recur(const gait_network *n, const network_memory *m)
+GAIT_APART void recur(const gait_network *n, const network_memory *m)
 {
     const int units = units_of(n);
     const float *w = n->gates, *bias = n->gate_bias;
@@ -259,7 +256,7 @@ GAIT_APART void layer_tile(const float *bias, const float *w, int columns, const
 }
 
 /* The two hidden layers, and their outputs. */
-static void read_out(const gait_network *n, const network_memory *m, float out[6])
+GAIT_APART void read_out(const gait_network *n, const network_memory *m, float out[6])
 {
     const int width = layer_width(n);
     const float *w = n->layers;

@@ -45,8 +45,8 @@ typedef struct gait_network {
     const float *score_bias;    /* [tokens][lanes] */
     const float *slot_bias;     /* [history][tokens][lanes], each history row padded to a multiple of 16 */
     const float *encode;        /* [tiles of 32 rows][heads][pooled][32] */
-    const float *gate_bias;     /* [grus][tiles of 16 units][new, reset, update, new's recurrent part][16] */
-    const float *gates;         /* [grus][tiles of 16 units][inputs][new, reset, update][16], then
+    const float *gate_bias;     /* [grus][tiles of 32 units][new, reset, update, new's recurrent part][32] */
+    const float *gates;         /* [grus][tiles of 32 units][inputs][new, reset, update][32], then
                                  * [states][reset, update, new] of the tile */
     const float *layer_bias;    /* [2][mlp, padded to a multiple of 64] */
     const float *layers;        /* [2][tiles of 64 rows][hidden][64] */

@@ -79,6 +79,42 @@ static void predict(gait_t *g, double part, double moment)
     fetch_next(g);
 }
 
+/* Variances of the velocity along the columns of A (3, 3). */
+void velocity_variance(const gait_filter *f, const double A[9], double out[3])
+{
+    const int ld = GAIT_STRIDE(f->size);
+    const double *P = f->P + VEL * ld + VEL;
+    for (int i = 0; i < 3; i++) {
+        const double x = A[i], y = A[3 + i], z = A[6 + i];
+        out[i] = x * x * P[0] + y * y * P[ld + 1] + z * z * P[2 * ld + 2]
+            + 2.0 * (x * y * P[1] + x * z * P[2] + y * z * P[ld + 2]);
+    }
+}
+
+/* The predicted state in base axes. */
+prediction predicted_state(const gait_t *g)
+{
+    const gait_filter *f = &g->filter;
+    const gait_robot *robot = &g->config->robot;
+    double rate[3], force[3], R_wb[9], lever_b[3], turning[3];
+    prediction p;
+    for (int i = 0; i < 3; i++) {
+        rate[i] = g->input.gyro[i] - f->b[0][i];
+        force[i] = g->input.accel[i] - f->b[1][i];
+    }
+    rotate(robot->R_bi, rate, p.rate);
+    rotate(robot->R_bi, force, p.acceleration);
+    base_axes(g, R_wb);
+    rotate_back(R_wb, f->x[0], p.velocity);
+    cross(p.rate, robot->p_bi, lever_b);
+    for (int i = 0; i < 3; i++) p.velocity[i] -= lever_b[i];
+    velocity_variance(f, R_wb, p.variance);
+    p.upright = feet_may_stand(g, R_wb);
+    cross(p.rate, p.velocity, turning);
+    for (int i = 0; i < 3; i++) p.acceleration[i] += R_wb[6 + i] * g->config->settings.gravity - turning[i];
+    return p;
+}
+
 /* The network's output as a measurement of base_link's velocity, compared with the predicted state. Returns whether it holds
  * information. */
 static int measure(gait_t *g, gait_measurement *m, int still, uint32_t *health)

@@ -25,15 +25,21 @@ int gait_cov_size(const gait_config *config)
     return FEET + (config->method == GAIT_CONTACTS ? 3 * config->robot.legs : 0);
 }
 
-void gait_cov(const gait_t *g, double *cov)
+/* The covariance without its padding. */
+void filter_cov(const gait_filter *f, double *cov)
 {
-    const int size = g->filter.size, ld = GAIT_STRIDE(size);
+    const int size = f->size, ld = GAIT_STRIDE(size);
     if (size == FEET) { /* of a constant size, a copy is a few instructions and no call */
         for (int i = 0; i < FEET; i++)
-            memcpy(cov + i * FEET, g->filter.P + i * GAIT_STRIDE(FEET), FEET * sizeof(double));
+            memcpy(cov + i * FEET, f->P + i * GAIT_STRIDE(FEET), FEET * sizeof(double));
         return;
     }
-    for (int i = 0; i < size; i++) memcpy(cov + i * size, g->filter.P + i * ld, (size_t)size * sizeof(double));
+    for (int i = 0; i < size; i++) memcpy(cov + i * size, f->P + i * ld, (size_t)size * sizeof(double));
+}
+
+void gait_cov(const gait_t *g, double *cov)
+{
+    filter_cov(&g->filter, cov);
 }
 
 /* From the state of the IMU to that of base_link. */

@@ -24,7 +24,10 @@ int propagate(gait_t *g, const gait_settings *s, const gait_noise *noise, const 
 {
     gait_filter *f = &g->filter;
     const double before[3] = {f->x[0][0], f->x[0][1], f->x[0][2]};
-    if (!filter_step(g, s, noise, gyro, accel, dt)) return 0;
+    const int done = g->recorder
+        ? recorder_step(g, s, noise, gyro, accel, dt)
+        : filter_propagate(f, s, noise, g->contacts.walk, g->contacts.roll_i, gyro, accel, dt);
+    if (!done) return 0;
     for (int i = 0; i < 3; i++) g->adapt.inertial[i] += f->x[0][i] - before[i];
     g->adapt.since += dt;
     return 1;

@@ -20,6 +20,14 @@ struct gait_recorder {
     double gyro[3]; /* admitted at that stamp */
 };
 
+/* A smoothed state on its way back. */
+typedef struct {
+    gait_filter smoothed;
+    double t, gyro[3];
+    uint64_t node; /* before which record */
+    int32_t resets;
+} gait_carry;
+
 /* A filter's state without what its size leaves empty. */
 static size_t packed_doubles(int size)
 {
@@ -85,12 +93,11 @@ static void unpack_filter(const double *from, int feet, gait_filter *f)
 }
 
 /* A step of the filter, recorded if anyone asks for it. */
-int filter_step(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
-                double dt)
+int recorder_step(gait_t *g, const gait_settings *s, const gait_noise *noise, const double gyro[3], const double accel[3],
+                  double dt)
 {
     gait_filter *f = &g->filter;
     gait_recorder *r = g->recorder;
-    if (!r) return filter_propagate(f, s, noise, g->contacts.walk, g->contacts.roll_i, gyro, accel, dt);
     double *to = record_at(r, r->count);
     const size_t packed = packed_doubles(f->size);
     to[0] = r->now;
@@ -138,13 +145,10 @@ static void difference(const gait_filter *S, const gait_filter *X, double *delta
     double turn[9], moved[3];
     memset(delta, 0, SIZES * sizeof *delta);
     rotation_between(S->R, X->R, delta);
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            turn[3 * i + j] = S->R[3 * i] * X->R[3 * j] + S->R[3 * i + 1] * X->R[3 * j + 1]
-                + S->R[3 * i + 2] * X->R[3 * j + 2];
+    multiply_back(S->R, X->R, turn);
     for (int m = 0; m < 2 + S->feet && m < 2 + GAIT_MAX_FEET; m++) {
-        double *to = delta + (m < 2 ? VEL + 3 * m : FEET + 3 * (m - 2));
-        if (m >= 2 && !(S->active[m - 2] && X->active[m - 2])) continue;
+        double *to = delta + row_of(m);
+        if (!in_state(S, m) || !in_state(X, m)) continue;
         rotate(turn, X->x[m], moved);
         for (int i = 0; i < 3; i++) to[i] = S->x[m][i] - moved[i];
         divide_jacobian(delta, to);
@@ -153,19 +157,6 @@ static void difference(const gait_filter *S, const gait_filter *X, double *delta
         delta[BG + i] = S->b[0][i] - X->b[0][i];
         delta[BA + i] = S->b[1][i] - X->b[1][i];
     }
-}
-
-/* A = L L' in place; 0 if it is not positive definite. */
-static int factor(double *A, int m)
-{
-    for (int j = 0; j < m; j++)
-        for (int i = j; i < m; i++) {
-            double total = A[i * m + j];
-            for (int k = 0; k < j; k++) total -= A[i * m + k] * A[j * m + k];
-            if (i == j && !(total > 0.0)) return 0;
-            A[i * m + j] = i == j ? sqrt(total) : total / A[j * m + j];
-        }
-    return 1;
 }
 
 /* The transposed gain C' = P_predicted^-1 Phi P for the rows in common, (m, size); 0 if it cannot be solved. */
@@ -177,7 +168,7 @@ static int smoother_gain(const gait_filter *f, const gait_filter *predicted, con
     filter_transition(f, s, dt, T);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < m; j++) A[i * m + j] = predicted->P[rows[i] * ld + rows[j]];
-    if (!factor(A, m)) return 0;
+    if (!filter_cholesky(A, m)) return 0;
     for (int i = 0; i < m; i++) {
         double *x = gain + i * size;
         memcpy(x, T + rows[i] * ld, (size_t)size * sizeof(double));
@@ -295,8 +286,6 @@ int gait_lagged(gait_recorder *r, const gait_t *g, double lag, void *carry, doub
         gait_smooth_back(r, g, carry, 1, c->node - 1);
     write_smoothed(g, c, state_and_cov);
     ((gait_state *)state_and_cov)->t = c->t;
-    const int size = c->smoothed.size, ld = GAIT_STRIDE(size);
-    double *cov = state_and_cov + gait_state_doubles(g->config);
-    for (int i = 0; i < size; i++) memcpy(cov + i * size, c->smoothed.P + i * ld, (size_t)size * sizeof(double));
+    filter_cov(&c->smoothed, state_and_cov + gait_state_doubles(g->config));
     return c->t <= t + 1e-9;
 }

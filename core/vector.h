@@ -63,15 +63,10 @@
 
 #if GAIT_LANES > 1
 typedef float vec_lanes __attribute__((vector_size(GAIT_LANES * 4)));
-#define VEC_EACH(r, value) for (int k = 0; k < GAIT_LANES; k++) (r)[k] = (value)
-#define VEC_LANE(r) (r)[k]
 #else
 typedef float vec_lanes;
-#define VEC_EACH(r, value) (r) = (value)
-#define VEC_LANE(r) (r)
 #endif
 
-#if GAIT_LANES > 1
 /* From and to any address. */
 GAIT_INLINE vec_lanes vec_load(const float *from)
 {
@@ -81,11 +76,6 @@ GAIT_INLINE vec_lanes vec_load(const float *from)
 }
 GAIT_INLINE void vec_store(float *to, vec_lanes values) { memcpy(to, &values, sizeof values); }
 GAIT_INLINE vec_lanes vec_zero(void) { return (vec_lanes){0.0f}; }
-#else
-GAIT_INLINE vec_lanes vec_load(const float *from) { return *from; }
-GAIT_INLINE void vec_store(float *to, vec_lanes values) { *to = values; }
-GAIT_INLINE vec_lanes vec_zero(void) { return 0.0f; }
-#endif
 
 /* a b + c of registers. C has no vector operator that is fused, and of a loop over the lanes GCC makes one instruction or one
  * for each lane, depending on the vector width that it prefers for the processor: for some with AVX-512 a step took 17 times as
@@ -102,29 +92,25 @@ GAIT_INLINE vec_lanes vec_fma(vec_lanes a, vec_lanes b, vec_lanes c)
     return (vec_lanes)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
 #elif GAIT_LANES == 4 && defined __ARM_NEON
     return (vec_lanes)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
-#else
-    VEC_EACH(c, GAIT_FMA(VEC_LANE(a), VEC_LANE(b), VEC_LANE(c)));
+#elif GAIT_LANES > 1
+    for (int k = 0; k < GAIT_LANES; k++) c[k] = GAIT_FMA(a[k], b[k], c[k]);
     return c;
+#else
+    return GAIT_FMA(a, b, c);
 #endif
 }
 
-GAIT_INLINE vec_lanes vec_fma_scalar(vec_lanes a, float b, vec_lanes c)
-{
-#if GAIT_LANES == 16
-    return vec_fma(a, (vec_lanes){b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b}, c);
-#elif GAIT_LANES == 8
-    return vec_fma(a, (vec_lanes){b, b, b, b, b, b, b, b}, c);
-#elif GAIT_LANES == 4
-    return vec_fma(a, (vec_lanes){b, b, b, b}, c);
-#else
-    return vec_fma(a, b, c);
-#endif
-}
+/* The difference is b in every lane. */
+GAIT_INLINE vec_lanes vec_fma_scalar(vec_lanes a, float b, vec_lanes c) { return vec_fma(a, b - vec_zero(), c); }
 
 /* The same for the filter's doubles. */
 #if GAIT_LANES > 1
 enum { VEC_DOUBLES = GAIT_LANES / 2 };
 typedef double vec_doubles __attribute__((vector_size(GAIT_LANES * 4)));
+#else
+enum { VEC_DOUBLES = 1 };
+typedef double vec_doubles;
+#endif
 GAIT_INLINE vec_doubles vec_load_doubles(const double *from)
 {
     vec_doubles r;
@@ -133,13 +119,6 @@ GAIT_INLINE vec_doubles vec_load_doubles(const double *from)
 }
 GAIT_INLINE void vec_store_doubles(double *to, vec_doubles values) { memcpy(to, &values, sizeof values); }
 GAIT_INLINE vec_doubles vec_zero_doubles(void) { return (vec_doubles){0.0}; }
-#else
-enum { VEC_DOUBLES = 1 };
-typedef double vec_doubles;
-GAIT_INLINE vec_doubles vec_load_doubles(const double *from) { return *from; }
-GAIT_INLINE void vec_store_doubles(double *to, vec_doubles values) { *to = values; }
-GAIT_INLINE vec_doubles vec_zero_doubles(void) { return 0.0; }
-#endif
 
 GAIT_INLINE vec_doubles vec_fma_double(vec_doubles a, double b, vec_doubles c)
 {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from ctypes import Structure, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint8, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
@@ -30,55 +30,41 @@ VELOCITY, LEGS, CONTACTS, EXTERNAL = range(4)
 """What measures, as `gait_config.method`."""
 CONTACT_SOURCES = {"tau": 0, "foot_force": 1, "contact": 2}
 """Fields that contacts come from, as `gait_set_contact_source` takes them."""
-_PER_JOINT = c_double * MAX_JOINTS
 T = TypeVar("T")
+
+
+def named(kind: Any, names: str) -> list[tuple[str, Any]]:
+    """Fields of one type, by their names."""
+    return [(name, kind) for name in names.split()]
 
 
 class CRobot(Structure):
     """`gait_robot`."""
 
     _fields_ = (
-        ("legs", c_int32),
-        ("joints", c_int32),
-        ("leg_start", c_int32 * (MAX_LEGS + 1)),
-        ("link_start", c_int32 * (MAX_LEGS + 1)),
-        ("link_kind", c_int32 * MAX_LINKS),
-        ("link_joint", c_int32 * MAX_LINKS),
-        ("shared", c_int32 * MAX_LEGS),
-        ("corner_count", c_int32 * MAX_LEGS),
+        *named(c_int32, "legs joints"),
+        *named(c_int32 * (MAX_LEGS + 1), "leg_start link_start"),
+        *named(c_int32 * MAX_LINKS, "link_kind link_joint"),
+        *named(c_int32 * MAX_LEGS, "shared corner_count"),
         ("R_bi", c_double * 9),
         ("p_bi", c_double * 3),
-        ("weight", c_double),
-        ("leg_length", c_double),
+        *named(c_double, "weight leg_length"),
         ("hips_b", c_double * 3 * MAX_LEGS),
         ("axes", c_double * 3 * MAX_LINKS),
-        ("ratio", c_double * MAX_LINKS),
-        ("shift", c_double * MAX_LINKS),
+        *named(c_double * MAX_LINKS, "ratio shift"),
         ("offsets", c_double * 3 * MAX_LINKS),
         ("feet", c_double * 3 * MAX_LEGS),
         ("foot_radius", c_double * MAX_LEGS),
         ("corners", c_double * 3 * MOST_CORNERS * MAX_LEGS),
         ("inertial", c_double * 10 * MAX_LINKS),
-        *((name, _PER_JOINT) for name in ("armature", "kp", "kd", "torque_limit", "q_lower", "q_upper", "dq_limit")),
+        *named(c_double * MAX_JOINTS, "armature kp kd torque_limit q_lower q_upper dq_limit"),
     )
 
 
 class CNoise(Structure):
     """`gait_noise`."""
 
-    _fields_ = tuple(
-        (name, c_double)
-        for name in (
-            "gyro",
-            "accel",
-            "gyro_bias",
-            "accel_bias",
-            "accel_share",
-            "position",
-            "position_share",
-            "height_time",
-        )
-    )
+    _fields_ = named(c_double, "gyro accel gyro_bias accel_bias accel_share position position_share height_time")
 
 
 class CSettings(Structure):
@@ -87,46 +73,32 @@ class CSettings(Structure):
     _fields_ = (
         ("noise", CNoise),
         ("gravity", c_double),
-        ("prior_std", c_double * 15),
-        ("rest_std", c_double * 15),
-        *((name, c_double) for name in ("max_gap", "gap_accel", "gap_rate", "max_gyro", "max_accel", "joint_margin")),
-        *((name, c_double) for name in ("hold", "stale", "clock_reset", "inflation", "leg_inflation", "leg_gate")),
-        *((name, c_double) for name in ("leg_instant", "joint_delay", "joint_delay_std")),
-        ("exact_mean", c_int32),
-        ("exact_phi", c_int32),
-        ("flexure", c_int32),
+        *named(c_double * 15, "prior_std rest_std"),
+        *named(c_double, "max_gap gap_accel gap_rate max_gyro max_accel joint_margin hold stale clock_reset"),
+        *named(c_double, "inflation leg_inflation leg_gate leg_instant joint_delay joint_delay_std"),
+        *named(c_int32, "exact_mean exact_phi flexure"),
     )
 
 
 class CContactSettings(Structure):
     """`gait_contact_settings`."""
 
-    _fields_ = tuple(
-        (name, c_double)
-        for name in (
-            "touch_down", "lift_off", "smoothing", "touch_down_dwell", "lift_off_dwell", "contact_std",
-            "kinematics_std", "rolling", "slip_speed", "slip_inflation",
-        )
-    )  # fmt: skip
+    _fields_ = (
+        *named(c_double, "touch_down lift_off smoothing touch_down_dwell lift_off_dwell contact_std kinematics_std"),
+        *named(c_double, "rolling slip_speed slip_inflation"),
+    )
 
 
 class CConfig(Structure):
     """`gait_config`. The pointers are to structs of `gait.nets`, which the maker of a configuration keeps alive."""
 
     _fields_ = (
-        ("method", c_int32),
-        ("reads_targets", c_int32),
-        ("hides_legs", c_int32),
-        ("with_details", c_int32),
-        ("with_feet", c_int32),
+        *named(c_int32, "method reads_targets hides_legs with_details with_feet"),
         ("period", c_double),
         ("robot", CRobot),
         ("settings", CSettings),
         ("contacts", CContactSettings),
-        ("network", c_void_p),
-        ("spare_network", c_void_p),
-        ("leg_network", c_void_p),
-        ("spare_leg_network", c_void_p),
+        *named(c_void_p, "network spare_network leg_network spare_leg_network"),
     )
 
 
@@ -135,33 +107,19 @@ class CState(Structure):
 
     _fields_ = (
         ("quat_wb_wxyz", c_double * 4),
-        ("vel_w", c_double * 3),
-        ("pos_w", c_double * 3),
-        ("vel_b", c_double * 3),
-        ("gyro_bias", c_double * 3),
-        ("accel_bias", c_double * 3),
+        *named(c_double * 3, "vel_w pos_w vel_b gyro_bias accel_bias"),
         ("vel_cov", c_double * 3 * 3),
         ("pose_cov", c_double * 6 * 6),
-        ("t", c_double),
-        ("health", c_double),
-        ("gap", c_double),
+        *named(c_double, "t health gap"),
         ("predicted", c_double * 6),
-        ("test_ratio", c_double),
-        ("resets", c_double),
-        ("valid", c_double),
+        *named(c_double, "test_ratio resets valid"),
     )
 
 
 class CSample(Structure):
     """`gait_sample`: the stamp, and a pointer to each field, null where it is not there."""
 
-    _fields_ = (
-        ("t", c_double),
-        *(
-            (name, c_void_p)
-            for name in ("gyro", "accel", "q", "dq", "q_des", "tau", "foot_force", "contact", "leg_ok")
-        ),
-    )  # fmt: skip
+    _fields_ = (("t", c_double), *named(c_void_p, "gyro accel q dq q_des tau foot_force contact leg_ok"))
 
 
 class CExternal(Structure):
@@ -182,15 +140,10 @@ class CPython(Structure):
     """`gait_python`: arguments of a step that reads arrays by itself."""
 
     _fields_ = (
-        ("estimator", c_void_p),
-        ("history", c_void_p),
-        ("config", c_void_p),
-        ("row", c_void_p),
+        *named(c_void_p, "estimator history config row"),
         ("bytes", c_size_t),
         ("width", c_int32),
-        ("order", c_void_p),
-        *((name, c_void_p) for name in ("busy", "none", "array", "float64", "float32", "boolean")),
-        *((name, c_void_p) for name in ("sample", "state", "layout")),
+        *named(c_void_p, "order busy none array float64 float32 boolean sample state layout"),
     )
 
 
@@ -199,13 +152,10 @@ class CArray(Structure):
 
     _fields_ = (
         ("references", ctypes.c_ssize_t),
-        ("type", c_void_p),
-        ("data", c_void_p),
+        *named(c_void_p, "type data"),
         ("nd", c_int),
-        ("dimensions", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("base", c_void_p),
-        ("descr", c_void_p),
+        *named(ctypes.POINTER(ctypes.c_ssize_t), "dimensions strides"),
+        *named(c_void_p, "base descr"),
     )
 
 
@@ -222,20 +172,16 @@ class CFilter(Structure):
         ("R", c_double * 9),
         ("x", c_double * 3 * (2 + MAX_LEGS)),
         ("b", c_double * 3 * 2),
-        ("size", c_int32),
-        ("feet", c_int32),
+        *named(c_int32, "size feet"),
         ("active", c_uint8 * MAX_LEGS),
         ("P", c_double * ((15 + 3 * MAX_LEGS) * ((15 + 3 * MAX_LEGS + 7) // 8 * 8))),
     )
 
 
-def _state_parts() -> Iterator[tuple[str, slice]]:
-    for name, _ in CState._fields_:
-        field = getattr(CState, name)
-        yield name, slice(field.offset // 8, (field.offset + field.size) // 8)
-
-
-STATE = dict(_state_parts())
+STATE = {
+    name: slice(field.offset // 8, (field.offset + field.size) // 8)
+    for name, field in ((name, getattr(CState, name)) for name, *_ in CState._fields_)
+}
 """Columns of each part of a state in a row of doubles."""
 STATE_DOUBLES = ctypes.sizeof(CState) // 8
 """Doubles of a state; the details follow in its row."""

@@ -225,7 +225,6 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "filter_prior": (None, (_P, _P)),
     "filter_align": (c_int, (_P, _P, _P, _P, c_double)),
     "filter_output": (None, (_P, _P, _P, _P)),
-    "filter_plausible": (c_int, (_P,)),
     "gait_leg_forward": (None, (_P, c_int, _P, _P, _P, _P)),
     "gait_leg_torque": (None, (_P, c_int, _P, _P, _P, _P, _P)),
     "gait_leg_force": (c_int, (_P, c_int, _P, _P, _P, _P)),

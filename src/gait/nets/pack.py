@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gait.arrays import AnyArray, Array
-from gait.binding import aligned_bytes
+from gait.binding import aligned_bytes, named
 from gait.nets.architecture import Architecture, AttentionArchitecture, LegsArchitecture
 from gait.nets.model import Model
 from gait.nets.parts import Parts, leg_parts, parts_of
 
-QUERY_LANES, ENCODE_ROWS, UNITS, LAYER_ROWS = 4, 32, 16, 64
+QUERY_LANES, ENCODE_ROWS, UNITS, LAYER_ROWS = 4, 32, 32, 64
 """Queries side by side, rows of the encoder, units of a GRU and rows of a hidden layer, in the core's tiles."""
 LEG_ROWS, SHARED_ROWS, HEAD_LANES = 32, 64, 16
 """Of `gait-legs`: rows of a tile, rows of one of what all legs share, and what the width of a head is padded to."""
@@ -37,9 +37,8 @@ class PackedStruct(ctypes.Structure):
 
 def _fields(sizes: str, ints: str, floats: str) -> list[tuple[str, Any]]:
     """Fields of a struct, by their names: sizes, bounds of the log-std, arrays of whole numbers and of floats."""
-    kinds = ctypes.c_int32, ctypes.c_float, ints_pointer, floats_pointer
-    named = zip(kinds, (sizes, "log_std_min log_std_span", ints, floats), strict=True)
-    return [(name, kind) for kind, names in named for name in names.split()]
+    bounds = named(ctypes.c_float, "log_std_min log_std_span")
+    return [*named(ctypes.c_int32, sizes), *bounds, *named(ints_pointer, ints), *named(floats_pointer, floats)]
 
 
 class Network(PackedStruct):
