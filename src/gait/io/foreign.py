@@ -13,7 +13,7 @@ import yaml
 from gait.arrays import AnyArray, Array
 from gait.documents import load_yaml, named
 from gait.errors import GaitError, located, os_errors
-from gait.io.format import Notes, StreamInfo
+from gait.io.format import UNKNOWN_ROBOT, Notes, StreamInfo
 from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column, says_truth
 from gait.io.joints import match_joints, meaning_of
 from gait.io.motion import rotation_rate
@@ -102,7 +102,7 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
     """Match joints, settle the order of quaternions, and merge."""
     robot = Robot.load(options.robot or "go1")
     if options.robot is None:
-        notes.say(f"the file does not say which robot it is of, so {robot.name} is taken: --robot chooses another")
+        notes.say(UNKNOWN_ROBOT.format(robot.name))
     by_field: dict[str, Piece] = {}
     for piece in pieces:
         if piece.field in by_field:
