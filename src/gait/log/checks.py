@@ -25,6 +25,7 @@ DEGREES = (30.0, 110.0)
 """Values in degrees are 57.3 times those in radians, give or take noise."""
 STANDING = 0.3
 """Length of a stance that counts as standing still, s."""
+UPSIDE_DOWN = "give the robot or, in its YAML, the pose of the IMU, or else --scale accel=-1"
 SOUGHT = 60.0
 """How far into a log such a stance is looked for, s."""
 AT_REST, TURNING = 0.1, 0.3
@@ -103,7 +104,8 @@ def _gravity(log: Log) -> CheckFinding:
         Problem(0.8 < size < 1.2, f"{shown}, so it is in g", "--scale accel=g", True),
         Problem(size < 3.0, f"{shown}: gravity was taken out of it, but the filter needs it; record it raw"),
         Problem(abs(size - GRAVITY) > 2.0, f"{shown}, but it should be 9.81 in size: check its unit"),
-        Problem(mean[2] < -0.7 * size, f"{shown}: gravity points the wrong way, change the sign", "--scale accel=-1"),
+        # Turned axes of the whole IMU look the same, and another sign of the accelerometer alone would make it worse.
+        Problem(mean[2] < -0.7 * size, f"{shown}: gravity points the wrong way; {UPSIDE_DOWN}"),
         Problem(mean[2] < 0.7 * size, f"{shown}: up is along {axis}; give the pose of the IMU in the robot's YAML"),
     )
 
@@ -175,7 +177,7 @@ def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
     outside = np.mean((q < robot.q_lower - WIDE) | (q > robot.q_upper + WIDE), axis=0)
     worst, largest = int(np.argmax(outside)), float(np.abs(log.q).max())
     height = robot.feet(log.q)[..., 2].mean(axis=0)  # (L,)
-    share = f"{outside[worst]:.0%} of the time"
+    beyond = f"{robot.joint_names[worst]} is out of its range {outside[worst]:.0%} of the time"
     moved = differentiate(log.t, q, 0.02)
     speed = float(np.sqrt(np.mean(moved**2)))
     ratio = float(np.sum(moved * dq)) / max(float(np.sum(moved**2)), 1e-12) if speed > 0.1 else 1.0
@@ -191,7 +193,7 @@ def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
         Problem(
             largest > 10.0, f"angles of up to {largest:.0f}: they are in degrees", f"--scale {','.join(degrees)}", True
         ),
-        Problem(outside.max() > 0.01, f"{robot.joint_names[worst]} is out of its range {share}: check order and signs"),
+        Problem(outside.max() > 0.01, f"{beyond}: check order and signs, and --robot"),
         Problem(
             DEGREES[0] < ratio < DEGREES[1], f"dq is {ratio:.0f} times the change of q: in degrees", "--scale dq=deg/s",
             True,
@@ -228,7 +230,7 @@ def _legs(motion: LegReading, named: str) -> list[CheckFinding]:
     contradicted = f"the file is of the robot {named}, and is read as {read}"
     robots = verdict(
         "robot",
-        f"{read} fits",
+        f"no robot that gait knows fits better than {read}",
         Problem(other_one, contradicted, f"--robot {named}"),
         Problem(bool(name), build, f"--robot {name}"),
     )

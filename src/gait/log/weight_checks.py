@@ -24,8 +24,9 @@ HEAVIER, LIGHTER = 1.1, 0.9
 in all; a load of a tenth is usual and harmless."""
 SCALE = 2.0
 """No robot carries more than its own weight."""
-FITS = 0.07
-"""Share by which a robot may be heavier than what legs carry for its name to be given; a lighter one may be loaded."""
+FITS, LOAD = 0.07, 0.7
+"""Share by which a robot may be heavier than what legs carry for its name to be given; and how light one may be,
+which is loaded then."""
 SINGULAR = 1e-5
 """Manipulability |det J|, m^3, below which a leg is so straight that torques do not tell the force."""
 
@@ -82,6 +83,8 @@ def check_weight(log: Log, robot: Robot, is_known: bool) -> list[CheckFinding]:
         robot: whose log it is.
         is_known: whether the log itself names the robot, so that it cannot be another one.
     """
+    # Nobody gives a description of his own for a robot of another make.
+    is_known = is_known or robot.name not in robot_names()
     carried = carried_mass(log, robot)
     if not np.isfinite(carried):
         return []
@@ -110,7 +113,7 @@ def _robots_of(mass: float, robot: Robot) -> list[tuple[str, float]]:
             other = Robot.load(name)
         except GaitError:
             continue
-        nearer = abs(other.mass - mass) < abs(robot.mass - mass) and other.mass < (1.0 + FITS) * mass
+        nearer = abs(other.mass - mass) < abs(robot.mass - mass) and LOAD * mass < other.mass < (1.0 + FITS) * mass
         if name != robot.name and other.joint_names == robot.joint_names and nearer:
             found.append((abs(other.mass - mass), name, other.mass))
     return [(name, weight) for _, name, weight in sorted(found)]
