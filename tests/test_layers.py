@@ -9,7 +9,7 @@ import gait
 
 ROOT = Path(gait.__file__).parent
 LAYERS = (
-    ("_version", "arrays", "documents", "errors", "health", "read_options", "rows", "samples"),
+    ("_version", "arrays", "documents", "errors", "health", "read_options", "rows", "samples", "type_check"),
     ("lie", "moving_average", "quaternions"),
     ("binding", "methods", "robot"),
     ("log",),

@@ -22,6 +22,7 @@ from typing import Any
 from gait._version import __version__
 from gait.commands import MODULES, VERBS, Outcome, wrapped
 from gait.errors import EXTRAS, GaitError, need_extra
+from gait.type_check import light_type_checks
 
 USAGE = 2
 """Exit code for a command line that cannot be understood."""
@@ -89,7 +90,7 @@ def _run(verb: str, args: list[str]) -> None:
     module = importlib.import_module(f"gait.commands.{MODULES.get(verb, verb)}")
     parsed, page = getattr(module, f"{verb.capitalize()}Options"), _Page()
     try:
-        with redirect_stdout(page):
+        with redirect_stdout(page), light_type_checks():
             options: Any = tyro.cli(
                 parsed,
                 prog=f"gait {verb}",

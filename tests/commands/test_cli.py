@@ -349,7 +349,7 @@ def test_progress_without_a_terminal_is_a_few_lines(
     assert lines == [f"{done} of 10 episodes, 2 falls" for done in (0, 3, 6, 9, 10)]
 
 
-HEAVY = ("numpy", "numba", "mujoco", "torch", "rich.table", "matplotlib")
+HEAVY = ("numpy", "numba", "mujoco", "torch", "rich.table", "matplotlib", "unittest.mock", "asyncio")
 
 
 @pytest.mark.parametrize("args", [["--help"], *([verb, "--help"] for verb in verbs.VERBS)])

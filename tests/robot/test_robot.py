@@ -281,7 +281,7 @@ def test_zeros_of_encoders_are_taken_off(go1: Robot, tmp_path: Path) -> None:
 def test_mistakes_are_named(go1: Robot) -> None:
     assert mistakes(go1) == []
     folded = replace(go1, q_stand=np.tile([0.0, 3.0, -2.8], 4))
-    assert "below its hip" in mistakes(folded)[0]
+    assert "below their hips" in mistakes(folded)[0]
     assert any(
         "differ in height" in line for line in mistakes(replace(go1, q_stand=go1.q_stand * np.repeat([1, 0], 6)))
     )

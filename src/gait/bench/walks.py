@@ -63,7 +63,8 @@ def walk_study(
     for name, log in logs.items():
         if not log.has_truth:
             raise GaitError(
-                f"{name} has no truth to compare with: methods are judged on logs with pos_w, quat_wb_wxyz and vel_w"
+                f"{name} has no truth to compare with: name its topic or file, --truth TOPIC or --truth mocap.tum,"
+                " or use `gait run`, which needs none"
             )
         with located(name):
             log.require_no_gaps(max_gap)

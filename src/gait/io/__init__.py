@@ -71,7 +71,7 @@ def read(path: str | Path, options: ReadOptions | None = None, notes: Notes | No
             record = candidate.read(path, options if other is None else replace(options, truth=None), notes)
             if other is not None and isinstance(record, Log):
                 record = with_truth(record, _truth_of(other), options, notes)
-            return Reading(record, str(path), tuple(notes.lines), tuple(notes.streams))
+            return Reading(record, str(path), tuple(notes.lines), tuple(notes.streams), notes.robot)
     known = ", ".join(candidate.name for candidate in FORMATS)
     raise GaitError(f"{path} is in no format that gait knows ({known}): see docs/log.md for how to convert it")
 

@@ -55,7 +55,7 @@ def _findings(reading: Reading, options: ReadOptions) -> tuple[CheckFinding, ...
     if options.robot is not None:
         with contextlib.suppress(GaitError):
             robot = Robot.load(options.robot)
-    return tuple(check_log(reading.record, robot))
+    return tuple(check_log(reading.record, robot, reading.robot))
 
 
 def _with(options: ReadOptions, findings: Sequence[CheckFinding]) -> ReadOptions:

@@ -15,7 +15,7 @@ from gait.io import clock
 from gait.io import text_numbers as table
 from gait.io.atomic import atomic_path
 from gait.io.foreign import read_foreign
-from gait.io.format import Kind, Notes, build, header, parse_header
+from gait.io.format import UNKNOWN_ROBOT, Kind, Notes, build, header, parse_header
 from gait.io.native import as_asked
 from gait.log import Log, Record, Trajectory
 from gait.log.fields import AXES, Field, Labels, refuse_unknown
@@ -52,7 +52,13 @@ class Csv:
         lines = table.read_lines(path, _WANTED)
         start = _first(path, lines)
         if options.columns is None and not _is_foreign(lines, start):
-            return as_asked(_read(path, lines, {}, "go1"), options, notes, path)
+            says = any(line.startswith(_MARK) for line in lines[:start])
+            record = _read(path, lines, {}, "go1")
+            if says and isinstance(record, Log):
+                notes.robot = record.robot
+            elif isinstance(record, Log) and options.robot is None:
+                notes.say(UNKNOWN_ROBOT.format(record.robot))
+            return as_asked(record, options, notes, path)
         return read_foreign(path, lines, start, options, notes)
 
     def write(self, record: Record, path: Path) -> None:

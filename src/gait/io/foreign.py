@@ -13,8 +13,8 @@ import yaml
 from gait.arrays import AnyArray, Array
 from gait.documents import load_yaml, named
 from gait.errors import GaitError, located, os_errors
-from gait.io.format import Notes, StreamInfo
-from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column, says_truth
+from gait.io.format import UNKNOWN_ROBOT, Notes, StreamInfo
+from gait.io.guess import AXES_OF, PER_JOINT, UNITS, Guess, guess_column, guess_pose, says_truth
 from gait.io.joints import match_joints, meaning_of
 from gait.io.motion import rotation_rate
 from gait.io.signals import Signal, merge
@@ -102,7 +102,7 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
     """Match joints, settle the order of quaternions, and merge."""
     robot = Robot.load(options.robot or "go1")
     if options.robot is None:
-        notes.say(f"the file does not say which robot it is of, so {robot.name} is taken: --robot chooses another")
+        notes.say(UNKNOWN_ROBOT.format(robot.name))
     by_field: dict[str, Piece] = {}
     for piece in pieces:
         if piece.field in by_field:
@@ -136,7 +136,8 @@ def log_of(pieces: Sequence[Piece], options: ReadOptions, notes: Notes, path: Pa
         if present and getattr(options, role) != NONE:
             signals[role] = _signal(present)
     if "truth" in signals and not {"pos_w", "quat_wb_wxyz"} <= set(signals["truth"].arrays):
-        notes.say("ground truth needs position and rotation: what there is of it was left out")
+        some = " and ".join(by_field[name].where for name in ROLE if ROLE[name] == "truth" and name in by_field)
+        notes.say(f"ground truth needs position and rotation: {some} alone was left out")
         del signals["truth"]
     if "truth" in signals and not _is_truth([by_field[name] for name in ("pos_w", "quat_wb_wxyz")], options, notes):
         del signals["truth"]
@@ -276,9 +277,13 @@ def _columns(
     """What each column is used for; those that are not used are listed in the notes."""
     own = Robot.load(options.robot or "go1").encoder_names
     joints = [meaning_of(name) for name in own]
+    asked = (options.truth or NONE).strip("/")
+    poses = {name: guess_pose(name) for name in names if asked != NONE and name.strip("/").startswith(asked)}
+    given = {**{name: guess for name, guess in poses.items() if guess is not None}, **given}
     found: dict[str, Guess] = {}
     guessed: list[str] = []
-    for name in names:
+    # What the user names comes first: another column may look like the same.
+    for name in sorted(names, key=lambda name: name not in given):
         guess = given[name] if name in given else _own(name) or guess_column(name, joints, meaning_of(name), own)
         taken = {(one.field, one.part) for one in found.values()}
         if guess is not None and ((guess.field, guess.part) not in taken or guess.field == "t"):

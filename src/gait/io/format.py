@@ -19,6 +19,7 @@ VERSION = 1
 """Version of the native layout; a file of a later one is refused with a word on upgrading."""
 
 Kind = type[Log] | type[Trajectory]
+UNKNOWN_ROBOT = "the file does not say which robot it is of, so {} is taken: --robot chooses another"
 _RARE = ("description", "leg_names")
 """What a header has only where there is something to say."""
 KINDS: dict[str, Kind] = {"log": Log, "trajectory": Trajectory}
@@ -46,6 +47,8 @@ class Notes:
     streams: list[StreamInfo] = field(default_factory=list)
     about: dict[str, str] = field(default_factory=dict)
     """What gait itself put into a bag beside the messages."""
+    robot: str = ""
+    """The robot that the file names, or whose makers' messages it holds, whatever the user says."""
 
     def say(self, line: str) -> None:
         """Tell the user; the same line twice is told once."""
@@ -63,6 +66,8 @@ class Reading:
     """What was guessed, mended or left out, a sentence each."""
     streams: tuple[StreamInfo, ...] = ()
     """What a bag, an HDF5 file or a foreign table holds; empty for files of gait."""
+    robot: str = ""
+    """The robot that the file names, or whose makers' messages it holds; empty if neither tells."""
 
     @property
     def log(self) -> Log:

@@ -103,6 +103,18 @@ def guess_column(name: str, joints: Sequence[object], meaning: object, names: Se
     return Guess("t", "", scale) if "time" in means and "joint" not in means else None
 
 
+def guess_pose(name: str) -> Guess | None:
+    """What a column of a pose holds that the user names, such as `odom_x` and `odom_qw`."""
+    bare, scale = _unit(name)
+    words = words_of(bare)
+    tail, means = words[-1], _meant(words[:-1])
+    if tail in _SHORT and _SHORT[tail] in ("pos_w", "quat_wb_wxyz"):
+        return Guess(_SHORT[tail], tail[-1], scale)
+    if tail not in ("x", "y", "z", "w") or means & {"velocity", "gyro", "accel"}:
+        return None
+    return Guess("quat_wb_wxyz" if "rotation" in means or tail == "w" else "pos_w", tail, scale)
+
+
 def _named_joint(words: Sequence[str], names: Sequence[str]) -> tuple[str, str] | None:
     """Field and joint of a column that has the whole name of a joint in it, such as `left_knee_joint_pos`."""
     for joint in sorted(names, key=lambda name: -len(words_of(name))):

@@ -46,6 +46,7 @@ class Npz:
             return _read_foreign(arrays, options, notes, path)
         kind, metadata = parse_header(str(arrays.pop("header")), str(path))
         arrays["t"] = clock.unpack(arrays, str(path))
+        notes.robot = str(metadata.get("robot", ""))
         for array in arrays.values():
             # Nobody else has them, so that the record need not copy them.
             array.flags.writeable = False

@@ -13,7 +13,8 @@ from gait.log.finding import CheckFinding, Problem, verdict
 from gait.log.leg_checks import WIDE, LegReading, better_reading, better_robot
 from gait.log.log import Log
 from gait.log.truth_checks import check_truth
-from gait.robot import Robot
+from gait.log.weight_checks import check_weight
+from gait.robot import Robot, robot_names
 
 GRAVITY = 9.81
 FAST = 8.0
@@ -24,6 +25,7 @@ DEGREES = (30.0, 110.0)
 """Values in degrees are 57.3 times those in radians, give or take noise."""
 STANDING = 0.3
 """Length of a stance that counts as standing still, s."""
+UPSIDE_DOWN = "give the robot or, in its YAML, the pose of the IMU, or else --scale accel=-1"
 SOUGHT = 60.0
 """How far into a log such a stance is looked for, s."""
 AT_REST, TURNING = 0.1, 0.3
@@ -31,19 +33,20 @@ AT_REST, TURNING = 0.1, 0.3
 _SOME = 20000
 
 
-def check_log(log: Log, robot: Robot | None = None) -> list[CheckFinding]:
+def check_log(log: Log, robot: Robot | None = None, named: str = "") -> list[CheckFinding]:
     """Compare a log with what a walking robot can do.
 
     Args:
         log: to be checked.
         robot: whose log it is; that of the log's name by default, and without joints if gait has none.
+        named: the robot that the file itself names; empty if it names none.
     """
     # A damaged log may hold numbers whose squares are none; comparisons with them are false.
     with np.errstate(all="ignore"):
-        return _findings(log, robot)
+        return _findings(log, robot, named)
 
 
-def _findings(log: Log, robot: Robot | None) -> list[CheckFinding]:
+def _findings(log: Log, robot: Robot | None, named: str) -> list[CheckFinding]:
     whole, log = log, _thinned(log)
     with contextlib.suppress(GaitError):
         robot = robot or log.load_robot()
@@ -59,9 +62,10 @@ def _findings(log: Log, robot: Robot | None) -> list[CheckFinding]:
     found = [_rate(whole), _gravity(log), _gyro(log, motion)]
     if motion is not None and found[2].ok and all(one.ok for one in joints):
         # An error of gyro or angles would be blamed on the legs as well.
-        joints += _legs(motion)
+        joints += _legs(motion, named)
     right = motion if motion is not None and found[2].ok and all(one.ok for one in joints) else None
-    found += [*joints, *([_targets(log)] if all(one.ok for one in joints) else [])]
+    weight = check_weight(log, right.robot, named == right.robot.name) if right is not None and found[1].ok else []
+    found += [*joints, *weight, *([_targets(log)] if all(one.ok for one in joints) else [])]
     if right is not None and robot is not None and not log.has_truth:
         found.append(_start(whole.reorder(robot), robot))
     return [*found, *check_truth(log, right, with_gravity=found[1].ok)] if log.has_truth else found
@@ -100,7 +104,8 @@ def _gravity(log: Log) -> CheckFinding:
         Problem(0.8 < size < 1.2, f"{shown}, so it is in g", "--scale accel=g", True),
         Problem(size < 3.0, f"{shown}: gravity was taken out of it, but the filter needs it; record it raw"),
         Problem(abs(size - GRAVITY) > 2.0, f"{shown}, but it should be 9.81 in size: check its unit"),
-        Problem(mean[2] < -0.7 * size, f"{shown}: gravity points the wrong way, change the sign", "--scale accel=-1"),
+        # Turned axes of the whole IMU look the same, and another sign of the accelerometer alone would make it worse.
+        Problem(mean[2] < -0.7 * size, f"{shown}: gravity points the wrong way; {UPSIDE_DOWN}"),
         Problem(mean[2] < 0.7 * size, f"{shown}: up is along {axis}; give the pose of the IMU in the robot's YAML"),
     )
 
@@ -172,7 +177,7 @@ def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
     outside = np.mean((q < robot.q_lower - WIDE) | (q > robot.q_upper + WIDE), axis=0)
     worst, largest = int(np.argmax(outside)), float(np.abs(log.q).max())
     height = robot.feet(log.q)[..., 2].mean(axis=0)  # (L,)
-    share = f"{outside[worst]:.0%} of the time"
+    beyond = f"{robot.joint_names[worst]} is out of its range {outside[worst]:.0%} of the time"
     moved = differentiate(log.t, q, 0.02)
     speed = float(np.sqrt(np.mean(moved**2)))
     ratio = float(np.sum(moved * dq)) / max(float(np.sum(moved**2)), 1e-12) if speed > 0.1 else 1.0
@@ -188,7 +193,7 @@ def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
         Problem(
             largest > 10.0, f"angles of up to {largest:.0f}: they are in degrees", f"--scale {','.join(degrees)}", True
         ),
-        Problem(outside.max() > 0.01, f"{robot.joint_names[worst]} is out of its range {share}: check order and signs"),
+        Problem(outside.max() > 0.01, f"{beyond}: check order and signs, and --robot"),
         Problem(
             DEGREES[0] < ratio < DEGREES[1], f"dq is {ratio:.0f} times the change of q: in degrees", "--scale dq=deg/s",
             True,
@@ -209,8 +214,8 @@ def _degrees(log: Log, name: str, ratio: float) -> bool:
     return log.q_des is not None and float(np.abs(log.q_des).max()) > 10.0
 
 
-def _legs(motion: LegReading) -> list[CheckFinding]:
-    """Feet that agree with each other, for this robot rather than another."""
+def _legs(motion: LegReading, named: str) -> list[CheckFinding]:
+    """Feet that agree with each other, for this robot rather than another, and for the one that the file names."""
     now = motion.disagreement()
     other, robot = better_reading(motion), better_robot(motion)
     shown = f"the two lowest feet agree on the velocity to {now:.2f} m/s" if now == now else "the robot stands"
@@ -219,7 +224,22 @@ def _legs(motion: LegReading) -> list[CheckFinding]:
     name, fit = robot or ("", 0.0)
     build = f"feet agree to {1e3 * now:.0f} mm/s, but to {1e3 * fit:.0f} mm/s if the robot is a {name}"
     legs = verdict("legs", shown, Problem(other is not None, order, fix))
-    return [legs, verdict("robot", f"{motion.robot.name} fits", Problem(bool(name), build, f"--robot {name}"))]
+    read = motion.robot.name
+    # A robot that gait does not ship may be a better description of the same one.
+    other_one = read != named and read in robot_names() and _is_alike(motion.robot, named)
+    contradicted = f"the file is of the robot {named}, and is read as {read}"
+    robots = verdict(
+        "robot",
+        f"no robot that gait knows fits better than {read}",
+        Problem(other_one, contradicted, f"--robot {named}"),
+        Problem(bool(name), build, f"--robot {name}"),
+    )
+    return [legs, robots]
+
+
+def _is_alike(robot: Robot, name: str) -> bool:
+    """Whether gait knows a robot of a name, with joints of the same names."""
+    return name in robot_names() and Robot.load(name).joint_names == robot.joint_names
 
 
 def _start(log: Log, robot: Robot) -> CheckFinding:

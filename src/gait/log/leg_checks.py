@@ -68,7 +68,14 @@ class LegReading:
     @cached_property
     def measured(self) -> Array:
         """Velocity of the body by each leg (N, L, 3), if its foot holds."""
-        return -self.robot.foot_velocity(self.q, self.dq, self.gyro_b)
+        moved = self.robot.foot_velocity(self.q, self.dq, self.gyro_b)
+        joints = zip(self.robot.chains, self.robot.by_leg(self.q), self.robot.by_leg(self.dq), strict=True)
+        for leg, (chain, q, dq) in enumerate(joints):
+            if not chain.foot.is_flat:
+                # A round foot rolls: its centre moves by 6 % of the body's velocity. The body is about level.
+                rate = self.gyro_b + np.einsum("nij,nj->ni", chain.jacobians(q)[1], dq)
+                moved[:, leg] += np.cross(rate, [0.0, 0.0, -chain.foot.radius])
+        return -moved
 
     @cached_property
     def lowest(self) -> IntArray:

@@ -110,7 +110,7 @@ def _table(table: Table) -> str:
     heads += [_head(render.header(table, column), ' class="number"') for column in table.columns]
     lines = [f"<tr>{''.join(_cells(table, line))}</tr>" for line in table.lines]
     notes = [table.note] if table.note else []
-    if table.best:
+    if table.best and len(table.lines) > 1:
         notes.append("Bold: best; underlined: second; +205 %: that much larger than the best, so 3.05 times it.")
     if render.has_paper(table):
         notes.append("In italics: what the paper reports, of a real robot.")

@@ -27,12 +27,15 @@ def _mistakes(robot: Robot) -> Iterator[str]:
             f"z of {robot.base_link} is not up: its legs point to {'+' if down[axis] > 0.0 else '-'}{'xyz'[axis]};"
             " gait takes z to be up: import it with a turned base, --rpy " + _upright(down)
         )
-    for leg, hip, foot in zip(robot.legs, robot.hips_b, feet, strict=True):
-        if not sideways and foot[2] > hip[2] - 0.2 * leg.length:
-            yield (
-                f"in stance the foot of {leg.name} is {hip[2] - foot[2]:.2f} m below its hip, of a leg of"
-                f" {leg.length:.2f} m: check `stand`, axes and signs, and that z is up"
-            )
+    below = robot.hips_b[:, 2] - feet[:, 2]
+    high = [i for i, leg in enumerate(robot.legs) if not sideways and below[i] < 0.2 * leg.length]
+    if high:
+        names = ", ".join(robot.leg_names[i] for i in high)
+        yield (
+            f"in stance, feet are {below[high].min():.2f} m below their hips, of legs of {robot.leg_length:.2f} m"
+            f" ({names}): enter joint angles of a stance as `stand` in the file, or check axes, signs, and that z is up"
+        )
+    for leg in robot.legs:
         if not 0.02 < leg.length < 5.0:
             yield f"the leg {leg.name} is {leg.length:.3g} m long: lengths are in metres"
         if not leg.mass.sum() > 0.0:

@@ -53,6 +53,7 @@ class Bag:
         # Known even if nothing can be made of them.
         notes.streams += [_stream(topic) for topic in topics]
         ours = _written_by_gait(notes)
+        notes.robot = str(ours.get("robot") or _sender(topics))
         own = _robot_of(ours, topics, path) if options.robot is None or ours else None
         robot = own if options.robot is None and own is not None else Robot.load(str(options.robot))
         if own is not None and robot.name != own.name:
