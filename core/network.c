@@ -5,7 +5,7 @@
 
 enum { QUERY_LANES = 4, ENCODE_ROWS = 32, UNITS = 32, LAYER_ROWS = 64 };
 /* Registers of sums at once: enough to hide the latency of a multiply-add, few enough for all to be there. */
-enum { GATE_GROUPS = GAIT_LANES == 4 ? 12 : 6, LAYER_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
+enum { GATE_GROUPS = GAIT_LANES == 16 ? 6 : 12, LAYER_GROUPS = GAIT_LANES == 16 ? 4 : 8 };
 
 /* Score of a hidden token: its share is exactly zero. If the highest score of a window is below SEEN, all of it is hidden. */
 static const float UNSEEN = -1e30f, SEEN = -1e29f;

@@ -2,9 +2,8 @@
  * filter's covariance in float64.
  *
  * A matrix is cut into tiles of rows, stored column by column, so that a product reads memory in order while the sums of a
- * tile stay in registers. GCC keeps plain arrays in registers or not
- * depending on version and flags (the same product takes 1.4 or 27 us), so the sums are of the compilers' own vector
- * type, as wide as the registers of the machine. Without vector registers it is a float.
+ * tile stay in registers. GCC keeps plain arrays in registers or not, depending on version and flags (the same product
+ * takes 1.4 or 27 us), so the sums are of the compilers' own vector type, as wide as the registers of the machine. Without vector registers it is a float.
  */
 #ifndef GAIT_VECTOR_H
 #define GAIT_VECTOR_H
@@ -41,7 +40,7 @@
 
 #ifdef __GNUC__
 #define GAIT_INLINE static inline __attribute__((always_inline, unused))
-/* Products are not inlined: within other code GCC runs out of registers for their sums. */
+/* Products and stages of a network are not inlined: within other code GCC runs out of registers for sums and counters. */
 #define GAIT_APART static __attribute__((noinline))
 /* Keeps loaded weights in registers: GCC would load them again for each vector they are multiplied with. */
 #define GAIT_HOLD() __asm__ __volatile__("" ::: "memory")
