@@ -33,10 +33,10 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def test_without_faults_nothing_changes(walked: Log) -> None:
-    log, robot, late, compliance = with_faults(walked, GO1, rng(), NONE)
+    log, robot, late = with_faults(walked, GO1, rng(), NONE)
     for name in ("gyro", "accel", "q", "dq", "tau"):
         np.testing.assert_allclose(getattr(log, name), getattr(walked, name), atol=1e-8)
-    assert late < 1e-5 and compliance == 0.0 and np.array_equal(robot.offsets, GO1.offsets)
+    assert late < 1e-5 and np.array_equal(robot.offsets, GO1.offsets)
 
 
 @pytest.mark.parametrize("ranges", [FaultRanges(), MILD])
@@ -49,10 +49,9 @@ def test_ground_truth_and_stamps_stay_and_a_generator_decides(walked: Log, range
 
 
 def test_a_joint_that_gives_way_reads_the_motor_side(walked: Log) -> None:
-    found = [with_faults(walked, GO1, rng(i), replace(NONE, flexure=0.02)) for i in range(8)]
-    slopes = [float(((x.log.q - walked.q) * walked.tau).sum() / np.square(walked.tau).sum()) for x in found]
-    # The torque passes a low-pass of 3 ms first.
-    np.testing.assert_allclose(slopes, [x.compliance for x in found], rtol=0.1)
+    bent = [with_faults(walked, GO1, rng(i), replace(NONE, flexure=0.02)).log.q - walked.q for i in range(8)]
+    slopes = [float((x * walked.tau).sum() / np.square(walked.tau).sum()) for x in bent]
+    assert min(np.abs(slopes)) < 1e-9 and all(slope > -1e-9 for slope in slopes)  # some robots are stiff
     assert 1e-4 < max(slopes) < 0.02 / 13.0
 
 
@@ -92,7 +91,7 @@ def test_lateness_is_what_the_fault_says(walked: Log) -> None:
     lates = []
     for seed in range(4):
         ranges = replace(NONE, joint_delay=0.012, velocity_lag=(0.002, 0.004))
-        log, robot, late, _ = with_faults(walked, GO1, rng(seed), ranges)
+        log, robot, late = with_faults(walked, GO1, rng(seed), ranges)
         measured = leg_features(log, robot, delay=late)[:, SHARED:].reshape(len(log), -1, PER_LEG)
         measured = measured[..., VELOCITY : VELOCITY + 3]
         assert walked.contact is not None

@@ -58,17 +58,17 @@ def features(log: Log, architecture: Architecture, joints: Sequence[int] | None 
     return np.concatenate(columns, axis=1)
 
 
-def physical_features(log: Log, architecture: LegsArchitecture, robot: str | Robot, compliance: float = 0.0) -> Array:
+def physical_features(log: Log, architecture: LegsArchitecture, robot: str | Robot) -> Array:
     """Features (N, 6 + 12 L) of a Log as `gait-legs` reads them; forces that it does not read mean nothing.
 
-    The compliance of the joints is compensated, rad/(N m): a network that reads forces runs behind an estimate of it,
-    and one that does not behind that of a usual robot.
+    A network that reads no forces runs behind the compliance of a usual robot, and one that does behind an estimate,
+    which is taken for zero here.
     """
     robot = robot if isinstance(robot, Robot) else Robot.load(robot)
     if robot.num_legs != architecture.legs:
         raise GaitError(f"{robot.name} has {robot.num_legs} legs and the network {architecture.legs}: use for_robot")
     log = log.reorder(robot)
-    return leg_features(log, robot, compliance=compliance if architecture.targets else None)
+    return leg_features(log, robot, compliance=0.0 if architecture.targets else None)
 
 
 def leg_features(log: Log, robot: Robot, delay: float | None = None, compliance: float | None = 0.0) -> Array:

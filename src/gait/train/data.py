@@ -25,7 +25,6 @@ from gait.log.log import Log
 from gait.nets.architecture import Architecture, LegsArchitecture
 from gait.nets.features import PER_LEG, SHARED, features, flipped, physical_features
 from gait.parameters import Options
-from gait.reference.flexure import bending_torque
 from gait.sim.store import INDEX, SETTINGS, read_index, read_settings, robot_of_episode
 from gait.train.config import TrainConfig
 from gait.train.faults import MILD, MILD_SHARE, FaultRanges, delayed, with_faults
@@ -33,8 +32,6 @@ from gait.train.faults import MILD, MILD_SHARE, FaultRanges, delayed, with_fault
 Item = TypeVar("Item")
 Float32 = npt.NDArray[np.float32]
 GRAVITY = 9.81
-COMPLIANCE_STD = 0.005
-"""Error of the estimated compliance of joints, rad under a quarter of weight times leg length (core/flexure.c)."""
 SPLIT, BATCH, NOISE, MASK, VALIDATION, FAULTS, FILTER, ORDER = range(8)
 """What a generator is for."""
 
@@ -80,17 +77,15 @@ def episode_of(
     is an error, as in use.
     """
     velocity, legs = log.vel_b, architecture if isinstance(architecture, LegsArchitecture) else None
-    estimated = 0.0
     if legs or faults is not None:
         assert path is not None
         robot = robot_of_episode(path, log)
         log = log.reorder(robot)
     if faults is not None:
         ranges = MILD if faults.random() < MILD_SHARE else FaultRanges()
-        log, robot, _, compliance = with_faults(log, robot, faults, ranges)
-        estimated = max(0.0, compliance + faults.normal(0.0, COMPLIANCE_STD) / bending_torque(robot))
+        log, robot, _ = with_faults(log, robot, faults, ranges)
         velocity = delayed(velocity, Options().joint_delay, 1.0 / log.rate) if legs else velocity
-    values = physical_features(log, legs, robot, estimated) if legs else features(log, architecture)
+    values = physical_features(log, legs, robot) if legs else features(log, architecture)
     contact = np.zeros((len(log), len(log.leg_names))) if log.contact is None else log.contact
     present = np.ones(contact.shape, dtype=np.bool_)
     return Episode(values.astype(np.float32), velocity.astype(np.float32), contact.astype(np.float32), present)

@@ -16,9 +16,9 @@ import numpy as np
 from gait import lie
 from gait.arrays import Array
 from gait.log.log import Log
-from gait.reference.flexure import bending_torque
 from gait.robot import Robot
 
+GRAVITY = 9.81
 SENSORS = ("gyro", "accel", "q", "dq", "q_des", "tau")
 
 
@@ -32,9 +32,8 @@ class FaultRanges:
     """Length of a link relative to the described one, standard deviation."""
     foot_radius: float = 0.2
     """Radius of the feet relative to the described one, either way."""
-    flexure: float = 0.045
-    """Radians by which a joint gives way under a torque of a quarter of weight times leg length: 0.011 on the real A1,
-    0.024 on the Go2, 0.03 on the iCub (docs/realism.md)."""
+    flexure: float = 0.02
+    """Radians by which a joint gives way under a torque of a quarter of weight times leg length; half of the robots."""
     backlash: float = 0.004
     """Radians of play in a joint, either way; half of the robots."""
     torque_gain: float = 0.1
@@ -90,7 +89,7 @@ class FaultRanges:
 
 
 MILD = FaultRanges(
-    joint_zero=0.01, link=0.008, foot_radius=0.0, flexure=0.01, backlash=0.0, torque_gain=0.06, torque_offset=0.0,
+    joint_zero=0.01, link=0.008, foot_radius=0.0, flexure=0.0, backlash=0.0, torque_gain=0.06, torque_offset=0.0,
     torque_friction=0.022, angle_step=(1e-5, 1e-4), joint_delay=0.006, late_share=0.0, velocity_lag=(0.0008,
     0.0032), velocity_noise=0.02, delay_jitter=0.0, velocity_drift=0.0, vibration=0.0, gaps=0.0,
     velocity_step=0.0, differenced_share=0.0, gyro_noise=0.01, accel_noise=0.1, gyro_bias=0.003, accel_bias=0.1,
@@ -110,15 +109,12 @@ class Faulty(NamedTuple):
     """With links as a faulty description has them."""
     late: float
     """Delay of the joint readings in seconds, filters included."""
-    compliance: float
-    """Of the joints, rad/(N m)."""
 
 
 def with_faults(log: Log, robot: Robot, rng: np.random.Generator, ranges: FaultRanges | None = None) -> Faulty:
     """The Log with faults on its sensors; its ground truth is unchanged."""
     r, dt = ranges or FaultRanges(), 1.0 / log.rate
-    compliance = rng.uniform(0.0, r.flexure) / bending_torque(robot)
-    q, dq, tau = _drives(log, robot, compliance, rng, r, dt)
+    q, dq, tau = _drives(log, robot, rng, r, dt)
     q, dq, late = _readings(q, dq, rng, r, dt)
     delay = rng.uniform(0.0, r.most_delay if rng.random() < r.late_share else r.joint_delay)
     varying = delay + _some(rng) * r.delay_jitter * rng.uniform(0.0, 1.0, len(q))
@@ -129,7 +125,7 @@ def with_faults(log: Log, robot: Robot, rng: np.random.Generator, ranges: FaultR
     taken = _sampled(log.replace(gyro=gyro, accel=accel, **joints), rng, r, dt)
     links = [rng.normal(1.0, r.link, (len(leg.axes), 1)) for leg in robot.legs]
     radius = 1.0 + rng.uniform(-1.0, 1.0) * r.foot_radius
-    return Faulty(taken, robot.with_links(links, radius), late + delay, compliance)
+    return Faulty(taken, robot.with_links(links, radius), late + delay)
 
 
 def _some(rng: np.random.Generator, share: float = 0.5) -> float:
@@ -137,13 +133,11 @@ def _some(rng: np.random.Generator, share: float = 0.5) -> float:
     return float(rng.random() < share) * float(rng.random())
 
 
-def _drives(
-    log: Log, robot: Robot, compliance: float, rng: np.random.Generator, r: FaultRanges, dt: float
-) -> tuple[Array, Array, Array]:
+def _drives(log: Log, robot: Robot, rng: np.random.Generator, r: FaultRanges, dt: float) -> tuple[Array, Array, Array]:
     """Angles, velocities and torques on the motor's side of the gears (N, J)."""
-    joints, load = log.q.shape[1], bending_torque(robot)
+    joints, load = log.q.shape[1], 0.25 * robot.mass * GRAVITY * robot.leg_length
     tau = np.zeros_like(log.dq) if log.tau is None else log.tau
-    bent = compliance * lagged(tau, 0.003, dt)
+    bent = _some(rng) * r.flexure / load * lagged(tau, 0.003, dt)
     bent = bent + _some(rng) * r.backlash * np.tanh(tau / (0.05 * load))
     bent = bent + _some(rng, 2.0 / 3.0) * r.vibration * _hum(log.q.shape, rng, dt)
     friction = rng.uniform(-1.0, 1.0) * r.torque_friction * load * np.tanh(log.dq / 0.1)
