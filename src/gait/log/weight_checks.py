@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from gait.arrays import Array
-from gait.errors import GaitError
 from gait.log.finding import CheckFinding, Problem, verdict
+from gait.log.leg_checks import alike
 from gait.log.log import Log
 from gait.robot import Chain, Robot, robot_names
 
@@ -107,13 +107,9 @@ def check_weight(log: Log, robot: Robot, is_known: bool) -> list[CheckFinding]:
 def _robots_of(mass: float, robot: Robot) -> list[tuple[str, float]]:
     """Names and masses of other robots that gait knows, with joints of the same names and nearer to this mass, kg, than
     `robot`; the nearest first."""
-    found = []
-    for name in robot_names():
-        try:
-            other = Robot.load(name)
-        except GaitError:
-            continue
-        nearer = abs(other.mass - mass) < abs(robot.mass - mass) and LOAD * mass < other.mass < (1.0 + FITS) * mass
-        if name != robot.name and other.joint_names == robot.joint_names and nearer:
-            found.append((abs(other.mass - mass), name, other.mass))
+    found = [
+        (abs(other.mass - mass), other.name, other.mass)
+        for other in alike(robot)
+        if abs(other.mass - mass) < abs(robot.mass - mass) and LOAD * mass < other.mass < (1.0 + FITS) * mass
+    ]
     return [(name, weight) for _, name, weight in sorted(found)]
