@@ -31,6 +31,7 @@ def wrong(log: Log, blind: bool) -> dict[str, CheckFinding]:
     ("change", "names", "words"),
     [
         (lambda log: {"gyro": log.gyro @ YAW.T, "accel": log.accel @ YAW.T}, {"gyro_axes"}, "taken as y, -x, z"),
+        (lambda log: {"gyro": log.gyro * [1.0, 1.0, 0.0]}, {"gyro"}, "its z never change"),
         (lambda log: {"gyro": log.gyro[:, [1, 0, 2]]}, {"gyro_axes"}, "two of them are swapped"),
         (lambda log: {"gyro": log.gyro * [-1.0, 1.0, 1.0]}, {"gyro_axes", "gyro"}, "--scale gyro.x=-1"),
         (lambda log: {"accel": log.accel[:, [1, 0, 2]]}, {"accel_axes"}, "taken as y, x, z"),

@@ -121,6 +121,8 @@ def _gravity(log: Log) -> CheckFinding:
 def _gyro(log: Log, motion: LegReading | None) -> CheckFinding:
     usual = float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90))
     shown = f"it turns at up to {usual:.2f} rad/s for nine tenths of the time"
+    # In axes of the body, one that is stuck shows only where the IMU is straight.
+    still = [axis for i, axis in enumerate("xyz") if np.ptp(log.gyro[:, i]) == 0.0]
     times, turned = 0.0, list[str]()
     if log.has_truth:
         from gait.io.motion import rotation_rate
@@ -143,6 +145,7 @@ def _gyro(log: Log, motion: LegReading | None) -> CheckFinding:
         Problem(degrees or legs, f"{shown}, {why}: it is in degrees", "--scale gyro=deg/s", True),
         Problem(usual > FAST, f"{shown}: that is degrees a second, most likely", "--scale gyro=deg/s"),
         Problem(usual == 0.0, "it is zero: choose another topic with --imu"),
+        Problem(bool(still), f"its {', '.join(still)} never change: choose another topic with --imu"),
         Problem(bool(turned), f"its {', '.join(turned)} turn against the ground truth", flips),
     )
 
