@@ -36,6 +36,16 @@ def wrong(log: Log, blind: bool) -> dict[str, CheckFinding]:
         (lambda log: {"gyro": log.gyro * [-1.0, 1.0, 1.0]}, {"gyro_axes", "gyro"}, "--scale gyro.x=-1"),
         (lambda log: {"accel": log.accel[:, [1, 0, 2]]}, {"accel_axes"}, "taken as y, x, z"),
         (lambda log: {"accel": log.accel * [-1.0, -1.0, 1.0]}, {"accel_axes"}, "taken as -x, -y, z"),
+        (
+            lambda log: {name: np.roll(getattr(log, name), 25, axis=0) for name in ("q", "dq")},
+            {"joint_clock"},
+            "behind",
+        ),
+        (
+            lambda log: {name: np.roll(getattr(log, name), -50, axis=0) for name in ("q", "dq")},
+            {"joint_clock"},
+            "ahead",
+        ),
         (lambda log: {"dq": 2.0 * log.dq}, {"joints"}, "dq is 2 times the change of q"),
         (lambda log: {"t": 0.5 * log.t}, {"joints"}, "times the change of q"),
     ],

@@ -65,30 +65,39 @@ def _rates(log: Log) -> tuple[float, float, Array] | None:
     from gait.io.motion import rotation_rate
 
     true = rotation_rate(log.t, log.need("quat_wb_wxyz"))
-    return _best([(_cost(log.gyro @ matrix.T - true), matrix) for matrix in _signed_axes(3)]) if len(true) else None
+    return _best([(typical(log.gyro @ matrix.T - true), matrix) for matrix in _signed_axes(3)]) if len(true) else None
 
 
 def _foot_rates(motion: LegReading) -> tuple[float, float, Array] | None:
     """Differences of the velocities by the two lowest feet."""
-    rows, one, two = np.arange(len(motion.q)), motion.lowest[:, 0], motion.lowest[:, 1]
-    if len(rows) < ENOUGH or not np.isfinite(motion.disagreement()):
+    if len(motion.q) < ENOUGH or not np.isfinite(motion.disagreement()):
         return None
+    joints, apart = foot_differences(motion)
+    return _best([
+        (typical(joints - np.cross(motion.gyro_b @ matrix.T, apart)), matrix) for matrix in _signed_axes(3)
+    ])  # fmt: skip
+
+
+def foot_differences(motion: LegReading) -> tuple[Array, Array]:
+    """Of the two lowest feet: differences of the body's velocity by their joints alone, and of their positions (N, 3).
+
+    Each measures -(J dq + w x p): with the right rate w, the first is w x the second while both hold.
+    """
+    rows, one, two = np.arange(len(motion.q)), motion.lowest[:, 0], motion.lowest[:, 1]
     feet = motion.robot.feet(motion.q)
     apart = feet[rows, one] - feet[rows, two]
-    # Each measures -(J dq + w x p), so that only w x the vector between them depends on the gyro.
-    still = motion.measured[rows, one] - motion.measured[rows, two] + np.cross(motion.gyro_b, apart)
-    return _best([
-        (_cost(still - np.cross(motion.gyro_b @ matrix.T, apart)), matrix) for matrix in _signed_axes(3)
-    ])  # fmt: skip
+    return motion.measured[rows, one] - motion.measured[rows, two] + np.cross(motion.gyro_b, apart), apart
 
 
 def _accelerations(log: Log, motion: LegReading) -> tuple[float, float, Array] | None:
     """Differences of the horizontal specific force from the acceleration of ground truth, or of the lowest feet."""
     step = max(1, round(PERIOD * log.rate))
+    if len(log) // step < ENOUGH:
+        return None
     log = log.replace(**{name: array[::step] for name, array in log.arrays().items()})
     dt = float(np.median(np.diff(log.t)))
     short, long = max(3, round(SMOOTH / dt)), max(5, round(SLOW / dt))
-    if len(log) < max(ENOUGH, 3 * long) or not np.isfinite(motion.disagreement()):
+    if len(log) < 3 * long or not np.isfinite(motion.disagreement()):
         return None
     if log.has_truth:
         velocity = log.vel_b
@@ -104,7 +113,7 @@ def _accelerations(log: Log, motion: LegReading) -> tuple[float, float, Array] |
     for matrix in _signed_axes(2):
         whole_matrix = np.eye(3)
         whole_matrix[:2, :2] = matrix
-        level.append((_cost(force @ matrix.T - felt), whole_matrix))
+        level.append((typical(force @ matrix.T - felt), whole_matrix))
     return _best(level)
 
 
@@ -113,7 +122,8 @@ def _best(costs: list[tuple[float, Array]]) -> tuple[float, float, Array]:
     return costs[0][0], *costs[least]
 
 
-def _cost(differences: Array) -> float:
+def typical(differences: Array) -> float:
+    """Mean size of the smaller ones (N, 3): of rows with the feet on the ground."""
     sizes = np.sort(np.linalg.norm(differences, axis=1))
     return float(sizes[: max(1, int(AGREEING * len(sizes)))].mean())
 

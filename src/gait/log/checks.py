@@ -11,6 +11,7 @@ from gait.arrays import Array
 from gait.errors import GaitError
 from gait.log.axes_checks import check_axes
 from gait.log.finding import CheckFinding, Problem, verdict
+from gait.log.latency_checks import check_latency
 from gait.log.leg_checks import WIDE, LegReading, alike, better_reading, better_robot
 from gait.log.log import Log
 from gait.log.truth_checks import check_truth
@@ -76,6 +77,7 @@ def _findings(log: Log, robot: Robot | None, named: str) -> list[CheckFinding]:
         # Legs are the reference where ground truth is wrong.
         wrong = not all(one.ok for one in truth)
         found += check_axes(log.replace(pos_w=None, quat_wb_wxyz=None, vel_w=None) if wrong else log, right)
+        found += check_latency(log, right)
     return [*found, *truth]
 
 

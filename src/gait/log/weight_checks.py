@@ -54,11 +54,12 @@ def carried_mass(log: Log, robot: Robot) -> tuple[float, float] | None:
     forces = np.stack([_vertical_force(chain, q, tau, up_b) for chain, q, tau in legs], axis=1)
     force = forces.sum(axis=1)
     lowest = np.argsort(robot.feet(log.q[rows]) @ up_b, axis=1)[:, :2]
-    window = ((log.t[rows] - log.t[0]) / WINDOW).astype(np.int64)
     usual = len(rows) / max(log.duration / WINDOW, 1.0)
     known = np.isfinite(force)
-    counts = np.bincount(window[known])
-    means = np.bincount(window[known], force[known])[counts > 0.5 * usual] / counts[counts > 0.5 * usual] / GRAVITY
+    window = np.floor((log.t[rows] - log.t[0])[known] / WINDOW)
+    # Numbered without those between them, since stamps of a damaged log may lie anywhere.
+    _, window, counts = np.unique(window, return_inverse=True, return_counts=True)
+    means = np.bincount(window, force[known])[counts > 0.5 * usual] / counts[counts > 0.5 * usual] / GRAVITY
     means = means[np.abs(means) > CARRIES * robot.mass]
     if len(means) < LEAST:
         return None
