@@ -11,8 +11,10 @@ from gait.log.finding import CheckFinding, Problem, verdict
 from gait.log.leg_checks import LegReading
 from gait.log.log import Log
 
-BETTER = 0.7
+BETTER = {"gyro": 0.7, "accel": 0.6}
 """Other axes must leave this share of the differences, or less, to be the right ones: legs that give way hide much."""
+SPARSE = 100.0
+"""Below this rate (Hz) accelerations of steps are lost."""
 AGREEING = 0.6
 """Share of the rows, those that agree best, that are compared: feet are on the ground in these."""
 ENOUGH = 300
@@ -55,7 +57,9 @@ def check_axes(log: Log, motion: LegReading) -> list[CheckFinding]:
         now, left, matrix = result
         share = f"{left / max(now, 1e-12):.0%} of the difference {'from ground truth' if with_truth else 'of the legs'}"
         words = f"its axes x, y, z taken as {_spelled(matrix)} leave {share}"
-        problem = Problem(left < BETTER * now, f"{words}: {_cure(matrix)}", _option(whose, matrix) if straight else "")
+        problem = Problem(
+            left < BETTER[whose] * now, f"{words}: {_cure(matrix)}", _option(whose, matrix) if straight else ""
+        )
         found.append(verdict(name, f"no other axes of the {whose} fit better", problem))
     return found
 
@@ -92,7 +96,7 @@ def foot_differences(motion: LegReading) -> tuple[Array, Array]:
 def _accelerations(log: Log, motion: LegReading) -> tuple[float, float, Array] | None:
     """Differences of the horizontal specific force from the acceleration of ground truth, or of the lowest feet."""
     step = max(1, round(PERIOD * log.rate))
-    if len(log) // step < ENOUGH:
+    if len(log) // step < ENOUGH or log.rate < SPARSE:
         return None
     log = log.replace(**{name: array[::step] for name, array in log.arrays().items()})
     dt = float(np.median(np.diff(log.t)))
