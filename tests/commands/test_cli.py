@@ -168,7 +168,7 @@ def test_convert_tells_what_it_wrote(log_path: Path, capsys: pytest.CaptureFixtu
         assert main(["convert", str(log_path), str(out)]) == 0
         text = capsys.readouterr().out
         assert text.startswith(f"{kind} {out}\n") and re.search(r"rows +600 ", text)
-        assert ("robot" in text) == (kind == "Log"), "poses know no robot"
+        assert bool(re.search(r"^ robot ", text, re.MULTILINE)) == (kind == "Log"), "poses know no robot"
 
 
 def test_eval_suggests_a_next_command_that_does_something(log_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -217,3 +217,13 @@ def test_a_humanoid_stands_and_its_yaml_gives_the_same_numbers(tmp_path: Path) -
         one, two = (Estimator.load(source, method).run(log, "gravity") for source in (robot, path))
         np.testing.assert_allclose(one.vel_w, two.vel_w, atol=1e-9)
         assert np.abs(one.vel_w).max() < 0.01, method
+
+
+def test_a_turn_comes_on_top_of_the_first() -> None:
+    from gait.robot.model_tree import rotation_rpy, turn_after
+
+    def turn(words: str) -> np.ndarray:
+        return rotation_rpy(np.radians([float(one) for one in words.split(",")]).tolist())
+
+    for first, second in (("-90,0,0", "0,0,-90"), ("0,90,0", "0,0,180"), ("10,20,30", "5,-40,170")):
+        np.testing.assert_allclose(turn(turn_after(first, second)), turn(first) @ turn(second), atol=1e-4)

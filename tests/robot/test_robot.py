@@ -286,3 +286,9 @@ def test_mistakes_are_named(go1: Robot) -> None:
         "differ in height" in line for line in mistakes(replace(go1, q_stand=go1.q_stand * np.repeat([1, 0], 6)))
     )
     assert any("weighs" in line for line in mistakes(replace(go1, base=Link(1e4, np.zeros(3), np.eye(3)))))
+    for turn, yaw in (([[0, -1, 0], [1, 0, 0], [0, 0, 1]], 90), ([[-1, 0, 0], [0, -1, 0], [0, 0, 1]], 180)):
+        legs = [
+            replace(leg, offsets=leg.offsets @ np.transpose(turn), axes=leg.axes @ np.transpose(turn))
+            for leg in go1.legs
+        ]
+        assert any(line.endswith(f"--rpy 0,0,{yaw}") for line in mistakes(replace(go1, legs=tuple(legs)))), yaw

@@ -89,10 +89,17 @@ def _import(options: RobotOptions, robot: Robot, notes: list[str]) -> Outcome:
         temporary.write_text(robot_text(robot), encoding="utf-8")
     rows, text = _described(robot)
     mistakes = _mistakes(robot)
+    turned = next((found[1] for line in mistakes if (found := re.search(r"--rpy (\S+)$", line))), "")
+    if turned and options.rpy:
+        # Angles are those from the link, so that a second turn comes on top of the first.
+        from gait.robot.model_tree import turn_after
+
+        both = turn_after(options.rpy, turned)
+        mistakes = [line.replace(f"--rpy {turned}", f"--rpy {both}") for line in mistakes]
+        turned = both
     notes += [f"LOOK {line}" for line in mistakes]
     following = f"gait robot show {quote(out)} --out {quote(out.with_suffix('.png'))}"
-    turned = next((found[1] for line in mistakes if (found := re.search(r"--rpy (\S+)$", line))), "")
-    if turned and not options.rpy:
+    if turned:
         # First of all the axes have to be right.
         given = {"--feet": options.feet, "--base": options.base, "--imu": options.imu, "--sole": options.sole}
         words = [word for name, value in {**given, "--name": options.name}.items() if value for word in (name, value)]

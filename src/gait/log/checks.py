@@ -9,8 +9,10 @@ import numpy as np
 from gait import quaternions
 from gait.arrays import Array
 from gait.errors import GaitError
+from gait.log.axes_checks import check_axes
 from gait.log.finding import CheckFinding, Problem, verdict
-from gait.log.leg_checks import WIDE, LegReading, better_reading, better_robot
+from gait.log.latency_checks import check_latency
+from gait.log.leg_checks import WIDE, LegReading, alike, better_reading, better_robot
 from gait.log.log import Log
 from gait.log.truth_checks import check_truth
 from gait.log.weight_checks import check_weight
@@ -19,6 +21,8 @@ from gait.robot import Robot, robot_names
 GRAVITY = 9.81
 FAST = 8.0
 """A quadruped hardly turns faster than this (rad/s) for a tenth of the time."""
+DQ_RATIO = (0.6, 1.6)
+"""Joint velocities are the change of the angles, give or take filters."""
 SPARSE = 100.0
 """Below this rate (Hz) a foot touches down and lifts off within a few samples."""
 DEGREES = (30.0, 110.0)
@@ -68,7 +72,13 @@ def _findings(log: Log, robot: Robot | None, named: str) -> list[CheckFinding]:
     found += [*joints, *weight, *([_targets(log)] if all(one.ok for one in joints) else [])]
     if right is not None and robot is not None and not log.has_truth:
         found.append(_start(whole.reorder(robot), robot))
-    return [*found, *check_truth(log, right, with_gravity=found[1].ok)] if log.has_truth else found
+    truth = check_truth(log, right, with_gravity=found[1].ok) if log.has_truth else []
+    if right is not None and found[1].ok:
+        # Legs are the reference where ground truth is wrong.
+        wrong = not all(one.ok for one in truth)
+        found += check_axes(log.replace(pos_w=None, quat_wb_wxyz=None, vel_w=None) if wrong else log, right)
+        found += check_latency(log, right)
+    return [*found, *truth]
 
 
 def _in_body_axes(log: Log, robot: Robot) -> Log:
@@ -113,6 +123,8 @@ def _gravity(log: Log) -> CheckFinding:
 def _gyro(log: Log, motion: LegReading | None) -> CheckFinding:
     usual = float(np.percentile(np.linalg.norm(log.gyro, axis=1), 90))
     shown = f"it turns at up to {usual:.2f} rad/s for nine tenths of the time"
+    # In axes of the body, one that is stuck shows only where the IMU is straight.
+    still = [axis for i, axis in enumerate("xyz") if np.ptp(log.gyro[:, i]) == 0.0]
     times, turned = 0.0, list[str]()
     if log.has_truth:
         from gait.io.motion import rotation_rate
@@ -135,6 +147,7 @@ def _gyro(log: Log, motion: LegReading | None) -> CheckFinding:
         Problem(degrees or legs, f"{shown}, {why}: it is in degrees", "--scale gyro=deg/s", True),
         Problem(usual > FAST, f"{shown}: that is degrees a second, most likely", "--scale gyro=deg/s"),
         Problem(usual == 0.0, "it is zero: choose another topic with --imu"),
+        Problem(bool(still), f"its {', '.join(still)} never change: choose another topic with --imu"),
         Problem(bool(turned), f"its {', '.join(turned)} turn against the ground truth", flips),
     )
 
@@ -199,6 +212,10 @@ def _joints(log: Log, robot: Robot) -> list[CheckFinding]:
             True,
         ),
         Problem(bool(wrong_way), f"{whose} has the other sign than the change of q", f"--scale {flips}"),
+        Problem(
+            bool(dq.any()) and not DQ_RATIO[0] < ratio < DQ_RATIO[1],
+            f"dq is {ratio:.2g} times the change of q: check the unit of dq, and that of time",
+        ),
     )  # fmt: skip
     level = ", ".join(robot.leg_names[i] for i in np.flatnonzero(height > -0.05))
     if not level or joints.certain:
@@ -226,7 +243,7 @@ def _legs(motion: LegReading, named: str) -> list[CheckFinding]:
     legs = verdict("legs", shown, Problem(other is not None, order, fix))
     read = motion.robot.name
     # A robot that gait does not ship may be a better description of the same one.
-    other_one = read != named and read in robot_names() and _is_alike(motion.robot, named)
+    other_one = read in robot_names() and named in (one.name for one in alike(motion.robot))
     contradicted = f"the file is of the robot {named}, and is read as {read}"
     robots = verdict(
         "robot",
@@ -235,11 +252,6 @@ def _legs(motion: LegReading, named: str) -> list[CheckFinding]:
         Problem(bool(name), build, f"--robot {name}"),
     )
     return [legs, robots]
-
-
-def _is_alike(robot: Robot, name: str) -> bool:
-    """Whether gait knows a robot of a name, with joints of the same names."""
-    return name in robot_names() and Robot.load(name).joint_names == robot.joint_names
 
 
 def _start(log: Log, robot: Robot) -> CheckFinding:

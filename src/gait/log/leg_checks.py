@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -103,6 +104,17 @@ class LegReading:
         return LegReading(
             robot or self.robot, self.q[:, joints] * signs, self.dq[:, joints] * signs, self.gyro_b, self.vel_b
         )
+
+    def true_heading(self) -> float:
+        """Angle about z from the true velocity to that of the lowest foot, deg; 0 if the robot hardly moves."""
+        assert self.vel_b is not None
+        foot = self.measured[np.arange(len(self.q)), self.lowest[:, 0]]
+        fast = np.linalg.norm(self.vel_b, axis=1) > MOVING
+        if fast.sum() < ENOUGH:
+            return 0.0
+        foot, true = foot[fast], self.vel_b[fast]
+        across = np.median(true[:, 0] * foot[:, 1] - true[:, 1] * foot[:, 0])
+        return float(np.degrees(np.arctan2(across, np.median(np.sum(true[:, :2] * foot[:, :2], axis=1)))))
 
     def true_error(self) -> tuple[float, float, float]:
         """Of the lowest foot's velocity against the true one, m/s (median); the true speed; their ratio along it."""
@@ -221,20 +233,30 @@ def _turned_gyros(motion: LegReading) -> Iterator[tuple[str, str, LegReading]]:
             )
 
 
+@cache
+def _known_robots() -> tuple[Robot, ...]:
+    """All that gait ships and can read."""
+    found = []
+    for name in robot_names():
+        with suppress(GaitError):
+            found.append(Robot.load(name))
+    return tuple(found)
+
+
+def alike(robot: Robot) -> list[Robot]:
+    """Other robots that gait knows, with joints of the same names."""
+    return [one for one in _known_robots() if one.name != robot.name and one.joint_names == robot.joint_names]
+
+
 def better_robot(motion: LegReading) -> tuple[str, float] | None:
     """A robot that gait knows, with joints of the same names, whose kinematics fit better: its name, and m/s left."""
     now, found = motion.disagreement(), []
     true = motion.true_error()[0] if motion.vel_b is not None else float("nan")
-    for name in robot_names():
-        try:
-            other = Robot.load(name)
-        except GaitError:
-            continue
-        if name != motion.robot.name and other.joint_names == motion.robot.joint_names:
-            fit = motion.changed(np.arange(motion.q.shape[1]), np.ones(motion.q.shape[1]), other)
-            left = fit.disagreement()
-            fits = left < now and fit.true_error()[0] < OTHER_ROBOT * true if true == true else False
-            if fits or left < OTHER_ROBOT * now:
-                found.append((left, name))
+    for other in alike(motion.robot):
+        fit = motion.changed(np.arange(motion.q.shape[1]), np.ones(motion.q.shape[1]), other)
+        left = fit.disagreement()
+        fits = left < now and fit.true_error()[0] < OTHER_ROBOT * true if true == true else False
+        if fits or left < OTHER_ROBOT * now:
+            found.append((left, other.name))
     best = min(found, default=None)
     return None if best is None else (best[1], best[0])

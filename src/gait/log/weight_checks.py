@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from gait.arrays import Array
-from gait.errors import GaitError
 from gait.log.finding import CheckFinding, Problem, verdict
+from gait.log.leg_checks import alike
 from gait.log.log import Log
 from gait.robot import Chain, Robot, robot_names
 
@@ -27,14 +27,16 @@ SCALE = 2.0
 FITS, LOAD = 0.07, 0.7
 """Share by which a robot may be heavier than what legs carry for its name to be given; and how light one may be,
 which is loaded then."""
+LOWEST = 0.25
+"""Share of the weight that the two lowest feet carry at the least: about half on slopes, more in every gait."""
 SINGULAR = 1e-5
 """Manipulability |det J|, m^3, below which a leg is so straight that torques do not tell the force."""
 
 
-def carried_mass(log: Log, robot: Robot) -> float:
-    """What the legs carry while they stand or walk, kg, by their torques; nan if that cannot be told.
+def carried_mass(log: Log, robot: Robot) -> tuple[float, float] | None:
+    """What the legs carry while they stand or walk, kg, by their torques; and the share of the two lowest feet in it.
 
-    It is negative where torques have the other sign.
+    It is negative where torques have the other sign; None if it cannot be told.
 
     Args:
         log: with torques, joints in the order of the robot, and the accelerometer in axes of the body.
@@ -44,19 +46,25 @@ def carried_mass(log: Log, robot: Robot) -> float:
         leg.num_joints == len(leg.axes) == 3 and not leg.shared and not leg.slides.any() for leg in robot.chains
     )
     if log.tau is None or not plain:
-        return float("nan")
+        return None
     rows = np.arange(0, len(log), max(1, len(log) // ROWS))
     up_b = log.accel[rows].mean(axis=0)
     up_b = up_b / max(float(np.linalg.norm(up_b)), 1e-9)
     legs = zip(robot.chains, robot.by_leg(log.q[rows]), robot.by_leg(log.tau[rows]), strict=True)
-    force = np.sum([_vertical_force(chain, q, tau, up_b) for chain, q, tau in legs], axis=0)
-    window = ((log.t[rows] - log.t[0]) / WINDOW).astype(np.int64)
+    forces = np.stack([_vertical_force(chain, q, tau, up_b) for chain, q, tau in legs], axis=1)
+    force = forces.sum(axis=1)
+    lowest = np.argsort(robot.feet(log.q[rows]) @ up_b, axis=1)[:, :2]
     usual = len(rows) / max(log.duration / WINDOW, 1.0)
     known = np.isfinite(force)
-    counts = np.bincount(window[known])
-    means = np.bincount(window[known], force[known])[counts > 0.5 * usual] / counts[counts > 0.5 * usual] / GRAVITY
+    window = np.floor((log.t[rows] - log.t[0])[known] / WINDOW)
+    # Numbered without those between them, since stamps of a damaged log may lie anywhere.
+    _, window, counts = np.unique(window, return_inverse=True, return_counts=True)
+    means = np.bincount(window, force[known])[counts > 0.5 * usual] / counts[counts > 0.5 * usual] / GRAVITY
     means = means[np.abs(means) > CARRIES * robot.mass]
-    return float(np.median(means)) if len(means) >= LEAST else float("nan")
+    if len(means) < LEAST:
+        return None
+    low = np.take_along_axis(forces, lowest, axis=1).sum(axis=1)
+    return float(np.median(means)), float(np.nansum(low[known]) / np.nansum(force[known]))
 
 
 def _vertical_force(chain: Chain, q: Array, tau: Array, up_b: Array) -> Array:
@@ -85,9 +93,10 @@ def check_weight(log: Log, robot: Robot, is_known: bool) -> list[CheckFinding]:
     """
     # Nobody gives a description of his own for a robot of another make.
     is_known = is_known or robot.name not in robot_names()
-    carried = carried_mass(log, robot)
-    if not np.isfinite(carried):
+    found_mass = carried_mass(log, robot)
+    if found_mass is None:
         return []
+    carried, low = found_mass
     share = carried / robot.mass
     shown = f"by their torques, the legs carry {carried:.1f} kg, and {robot.name} weighs {robot.mass:.1f} kg"
     others = [] if is_known else [f"{mass:.1f} kg: --robot {name}" for name, mass in _robots_of(carried, robot)]
@@ -98,22 +107,26 @@ def check_weight(log: Log, robot: Robot, is_known: bool) -> list[CheckFinding]:
     words = f"{shown}: {', '.join(causes[:-1])}{', or ' if len(causes) > 1 else ''}{causes[-1]}"
     wrong = share < LIGHTER or share > HEAVIER
     turned = f"by their torques, the legs pull the robot down with {-carried:.1f} kg: torques have the other sign"
-    found = verdict("weight", shown, Problem(share < 0.0, turned, "--scale tau=-1"), Problem(wrong, words))
+    swapped = robot.num_legs > 2 and low < LOWEST
+    order = f"by their torques, the two lowest feet carry {low:.0%} of the robot: torques are those of other joints"
+    found = verdict(
+        "weight",
+        shown,
+        Problem(share < 0.0, turned, "--scale tau=-1"),
+        Problem(swapped, order),
+        Problem(wrong, words),
+    )
     # The load of a robot that is known harms no estimate.
-    harmless = is_known and 1.0 < share < SCALE
+    harmless = is_known and 1.0 < share < SCALE and not swapped
     return [CheckFinding(found.name, found.ok, found.words, found.fix, grave=not harmless)]
 
 
 def _robots_of(mass: float, robot: Robot) -> list[tuple[str, float]]:
     """Names and masses of other robots that gait knows, with joints of the same names and nearer to this mass, kg, than
     `robot`; the nearest first."""
-    found = []
-    for name in robot_names():
-        try:
-            other = Robot.load(name)
-        except GaitError:
-            continue
-        nearer = abs(other.mass - mass) < abs(robot.mass - mass) and LOAD * mass < other.mass < (1.0 + FITS) * mass
-        if name != robot.name and other.joint_names == robot.joint_names and nearer:
-            found.append((abs(other.mass - mass), name, other.mass))
+    found = [
+        (abs(other.mass - mass), other.name, other.mass)
+        for other in alike(robot)
+        if abs(other.mass - mass) < abs(robot.mass - mass) and LOAD * mass < other.mass < (1.0 + FITS) * mass
+    ]
     return [(name, weight) for _, name, weight in sorted(found)]

@@ -157,6 +157,20 @@ def words_of(name: str) -> list[str]:
     return [part for word in words for part in _SIDED.sub(r"\1 \2", word).split()]
 
 
+def turn_after(first: str, second: str) -> str:
+    """Roll, pitch and yaw, degrees, of two turns of axes, the second one in the axes that the first one leaves."""
+    one, two = (
+        rotation_rpy(np.radians([float(angle) for angle in turn.split(",")]).tolist()) for turn in (first, second)
+    )
+    turn = one @ two
+    pitch = -np.arcsin(np.clip(turn[2, 0], -1.0, 1.0))
+    if abs(turn[2, 0]) > 1.0 - 1e-9:  # roll and yaw turn about one axis there
+        roll, yaw = 0.0, np.arctan2(-turn[0, 1], turn[1, 1])
+    else:
+        roll, yaw = np.arctan2(turn[2, 1], turn[2, 2]), np.arctan2(turn[1, 0], turn[0, 0])
+    return ",".join(f"{round(float(angle), 3) + 0.0:g}" for angle in np.degrees([roll, pitch, yaw]))
+
+
 def rotation_rpy(rpy: Sequence[float]) -> Array:
     """Of roll, pitch and yaw about fixed axes, as URDF has them."""
     roll, pitch, yaw = rpy

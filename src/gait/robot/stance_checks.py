@@ -73,11 +73,18 @@ def _heading(robot: Robot, feet: np.ndarray) -> Iterator[str]:
     """Whether x is forward, as the names of the legs have it."""
     left = [name.lower() in ("left", "fl", "lf", "rl", "bl", "hl", "lh", "lr", "lb") for name in robot.leg_names]
     right = [name.lower() in ("right", "fr", "rf", "rr", "br", "hr", "rh", "rb") for name in robot.leg_names]
-    if not (any(left) and any(right)) or feet[left, 1].mean() > feet[right, 1].mean():
+    if not (any(left) and any(right)):
         return
+    across = feet[left].mean(axis=0) - feet[right].mean(axis=0)
+    yaw = 90 * round(float(np.degrees(np.arctan2(-across[0], across[1]))) / 90.0)
+    if yaw == 0:
+        return
+    yaw = 180 if yaw == -180 else yaw
+    points = {90: "to the right", -90: "to the left"}.get(yaw, "backwards")
+    where = {90: "behind", -90: "in front of"}.get(yaw, "to the right of")
     yield (
-        f"the left {'foot is' if robot.num_legs == 2 else 'feet are'} to the right: x of {robot.base_link} points"
-        " backwards, where gait-legs expects it forward: import it with a turned base, --rpy 0,0,180"
+        f"the left {'foot is' if robot.num_legs == 2 else 'feet are'} {where} the right: x of {robot.base_link} points"
+        f" {points}, where gait-legs expects it forward: import it with a turned base, --rpy 0,0,{yaw}"
     )
 
 
