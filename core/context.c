@@ -82,7 +82,7 @@ static void begin(gait_t *g, int align)
     contacts_reset(g);
     legs_reset(g);
     monitor_reset(g);
-    adapt_reset(&g->adapt, g->config->method == GAIT_LEGS && all_soles(&g->config->robot));
+    adapt_reset(&g->adapt, g->config->method == GAIT_LEGS && all_soles(&g->config->robot), g->config->method == GAIT_CONTACTS);
     memset(&g->feet, 0, sizeof g->feet);
 }
 

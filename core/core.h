@@ -164,7 +164,7 @@ typedef struct gait_monitor {
 } gait_monitor;
 
 /* Velocity by measurements compared with that by the IMU alone. Groups are the axes along the ground, and the vertical one. */
-enum { ADAPT_LAGS = 15 };
+enum { ADAPT_LAGS = 15, ADAPT_SLOTS = 30 }; /* moments between the two that are compared; moments that are kept */
 #define ADAPT_STEP 0.02 /* s from one moment to the next */
 #define ADAPT_SPAN (ADAPT_STEP * ADAPT_LAGS)
 typedef struct gait_adapt {
@@ -179,9 +179,13 @@ typedef struct gait_adapt {
     double known, counted;          /* differences so far, at most those that are averaged */
     double drift[3], expected[3];   /* part of a difference that lasts, m/s; variance that is usual */
     double usual[2];                /* mean squares of differences over claimed variances */
-    int32_t next, count;
-    double apart[ADAPT_LAGS][3];    /* measured velocity less `inertial`, of the last moments */
-    double variance[ADAPT_LAGS][3]; /* of those measurements */
+    double rise, gate;              /* by which it may rise at the next difference, m/s; variances beyond which it has a cause */
+    double before[3];               /* `inertial` at the last moment */
+    double accel_w[3], square_b[3]; /* mean acceleration while legs measure, world axes; its mean square, base axes */
+    double swept[3];                /* integral of the mean, m/s */
+    int32_t next, count;            /* count: moments in a row */
+    double apart[ADAPT_SLOTS][3];    /* measured velocity less `inertial`, of the last moments */
+    double variance[ADAPT_SLOTS][3]; /* of those measurements; 0: none */
 } gait_adapt;
 
 /* In a batch: cache lines of the context that steps next. */
@@ -283,12 +287,13 @@ void weight_flexure(const gait_robot *robot, const leg_pose *m, const double *dq
 void flexure_learn(gait_t *g, const prediction *p, const double bias_b[3]);
 
 /* adapt.c */
-void adapt_reset(gait_adapt *a, int soles);
+void adapt_reset(gait_adapt *a, int soles, int contacts);
 void adapt_forget(gait_adapt *a);
 int adapt_due(const gait_adapt *a);
 int adapt_lately(const gait_adapt *a, double difference[3]);
 int adapt_drift(const gait_adapt *a, double gate, double excess[3]);
-void adapt_measure(gait_adapt *a, const double velocity_w[3], const double variance_w[3], const double spread_w[3]);
+void adapt_measure(gait_adapt *a, const double R_wb[9], const double velocity_w[3], const double variance_w[3],
+                   const double spread_w[3]);
 
 /* estimator.c */
 int take_attitude(gait_t *g);

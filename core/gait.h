@@ -47,7 +47,7 @@ enum { GAIT_LEG_LINKS = 12, GAIT_CORNERS = 4 };
 #define GAIT_MAX_STRIDE GAIT_STRIDE(GAIT_MAX_STATES)
 /* At most the bytes of a context without the memory of its networks, for memory that is reserved at compile time. */
 #define GAIT_CONTEXT_BYTES \
-    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 32 * GAIT_MAX_JOINTS + 54 * GAIT_MAX_LEGS + 360))
+    (8 * (GAIT_MAX_STATES * GAIT_MAX_STRIDE + 32 * GAIT_MAX_JOINTS + 54 * GAIT_MAX_LEGS + 475))
 
 /* Bits of health; 0 means that all is well. */
 enum {

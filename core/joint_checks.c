@@ -47,8 +47,14 @@ static int compare_joint(gait_joint_state *s, int j, double dq, double rate, dou
     return s->doubt[j] <= DOUBT_TIME ? AGREE : zero ? VELOCITY_DEAD : verdict;
 }
 
-/* An angle that does not change to the last bit while others of its leg move. */
-static const double STUCK_TIME = 0.1, LEG_MOTION = 0.5; /* s, rad/s */
+/* An angle that does not change to the last bit while others of its leg move, and neither does its velocity, or it is not
+ * small: a joint that hardly moves changes its angle by less than the resolution of an encoder. */
+static const double STUCK_TIME = 0.1, LEG_MOTION = 0.5, HARDLY = 0.05; /* s, rad/s, rad/s */
+static int stands_still(const gait_input *in, int j, double q, double dq)
+{
+    return q == in->raw_q[j] && (dq == in->raw_dq[j] || fabs(dq) > HARDLY);
+}
+
 static int encoder_stuck(const gait_joint_state *s, int j, double speed2)
 {
     return s->same[j] >= STUCK_TIME && speed2 > LEG_MOTION * LEG_MOTION;
@@ -72,10 +78,10 @@ static uint32_t admit_leg(gait_input *in, const gait_config *config, const gait_
     }
     const double step = same ? 0.0 : in->unchanged[leg] + in->dt; /* numbers that are repeated tell of no motion */
     for (int j = begin; j < end; j++) {
-        const double q = value(sample->q, j);
-        s->same[j] = q == in->raw_q[j] ? s->same[j] + step : 0.0;
+        const double q = value(sample->q, j), dq = value(sample->dq, j);
+        s->same[j] = stands_still(in, j, q, dq) ? s->same[j] + step : 0.0;
         in->raw_q[j] = q;
-        in->raw_dq[j] = value(sample->dq, j);
+        in->raw_dq[j] = dq;
     }
     in->unchanged[leg] = same ? in->unchanged[leg] + in->dt : 0.0;
     in->no_target[leg] = aimed ? 0.0 : in->no_target[leg] + in->dt;
@@ -303,7 +309,9 @@ static void follow_lift(gait_torque_state *s, double part, int doubted, double d
 
 /* Measured torques must carry the weight: the sum of the ground forces (in weights) along the specific force is the
  * specific force (in g), on average, unless something else carries the robot: then there is no verdict. */
-static const double WRONG_TIME = 0.1; /* s */
+static const double WRONG_TIME = 0.1;  /* s; */
+static const double SURE_TIME = 0.075; /* and where they differ from those of the joint targets by as much as no torque would */
+static const double NO_TORQUE = 0.9;
 static const double APART = 0.3;       /* share of the mean square of torques */
 void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], double dt)
 {
@@ -315,7 +323,8 @@ void torques_watch(gait_t *g, const double force_b[3], const double accel_b[3], 
         || (!within(part, PLAUSIBLE) && s->compared && s->apart > APART * s->size);
     s->wrong = doubted ? s->wrong + dt : 0.0;
     follow_lift(s, part, doubted, dt);
-    if (s->wrong <= WRONG_TIME) return;
+    const int sure = s->compared && s->apart > NO_TORQUE * s->size;
+    if (s->wrong <= (sure ? SURE_TIME : WRONG_TIME)) return;
     s->ignored = 1;
     s->lifted = 0;
     s->wrong = RETURN_TIME;

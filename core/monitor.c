@@ -98,7 +98,6 @@ static void inflate_causes(gait_t *g, const double excess[3], double dt, double 
 
 /* Measurements that differ from the IMU for longer than any slip show an accelerometer bias, a tilt, or a gyro bias that
  * made it, and that the velocity has been off. With a tilt the body seems to climb. */
-static const double DRIFT_GATE = 6.0; /* variances that are usual */
 static void inflate_drift(gait_t *g)
 {
     gait_filter *f = &g->filter;
@@ -109,7 +108,7 @@ static void inflate_drift(gait_t *g)
     if (!adapt_drift(&g->adapt, 1.0, excess)) return;
     const double tilted2 = (excess[0] + excess[1]) / (per * per), speed2 = v[0] * v[0] + v[1] * v[1];
     g->monitor.aside[2] += sqrt(speed2 * tilted2) * ADAPT_STEP;
-    if (!adapt_drift(&g->adapt, DRIFT_GATE, excess)) return;
+    if (!adapt_drift(&g->adapt, g->adapt.gate, excess)) return;
     for (int i = 0; i < 3; i++) {
         excess[i] *= once;
         accel[i] = excess[i] / (ADAPT_SPAN * ADAPT_SPAN);
@@ -123,7 +122,7 @@ static void inflate_drift(gait_t *g)
 }
 
 /* Legs that stood still have been in use until they were found out: what measurements and IMU have differed by lately joins
- * the variance of the velocity, or how a body may have moved meanwhile. */
+ * the variance of the velocity, or how a body may have moved meanwhile; and the bias that may have been made of it. */
 void monitor_doubt(gait_t *g)
 {
     const gait_settings *s = &g->config->settings;
@@ -131,8 +130,9 @@ void monitor_doubt(gait_t *g)
     double off[3];
     const int known = adapt_lately(&g->adapt, off);
     const double off2 = known ? off[0] * off[0] + off[1] * off[1] + off[2] * off[2] : moved * moved;
-    const double variance[3] = {off2, off2, off2};
+    const double variance[3] = {off2, off2, off2}, T2 = ADAPT_SPAN * ADAPT_SPAN, bias[3] = {off2 / T2, off2 / T2, off2 / T2};
     inflate(&g->filter, VEL, unit, variance);
+    inflate(&g->filter, BA, unit, bias);
 }
 
 /* The same measurement, in world axes and as it claims, for the estimate of noise. */
@@ -149,7 +149,7 @@ static void adapt(gait_t *g, const double delta_b[3], const double instant[3], c
             spread_w[i] += share * spread[k];
         }
     }
-    adapt_measure(&g->adapt, velocity_w, variance_w, spread_w);
+    adapt_measure(&g->adapt, R_wb, velocity_w, variance_w, spread_w);
     inflate_drift(g);
 }
 
@@ -290,30 +290,37 @@ uint32_t monitor_end(gait_t *g, uint32_t health)
     return health;
 }
 
-/* The covariance that is reported has the open disagreement in it: whichever is right, the other is as far off; that of the
- * position in any direction, since it turns with the heading. And how the IMU is mounted is known to half a degree, which no
- * motion tells from a tilt of the body. */
+/* The covariance that is reported has in it what no measurement shows. How the IMU is mounted is known to half a degree,
+ * which no motion tells from a tilt of the body. */
 void monitor_mounting(gait_state *state)
 {
     state->pose_cov[3][3] += GAIT_MOUNTING_STD * GAIT_MOUNTING_STD;
     state->pose_cov[4][4] += GAIT_MOUNTING_STD * GAIT_MOUNTING_STD;
 }
 
+/* The open disagreement: whichever is right, the other is as far off; that of the position in any direction, since it turns with the
+ * heading. The latency of joints, which is known to a few milliseconds: the velocity is short of it times the acceleration. And
+ * a gyro bias that has just changed: it moves what legs measure along the ground by the bias times their length. */
+static const double RATE_STD = 0.015; /* rad/s */
 void monitor_output(const gait_t *g, gait_state *state)
 {
-    double drift_w[3], drift_b[3] = {0.0}, R_wb[9];
+    const gait_adapt *a = &g->adapt;
+    const double late2 = g->config->settings.joint_delay_std * g->config->settings.joint_delay_std;
+    const double hidden = g->config->method == GAIT_LEGS ? RATE_STD * g->config->robot.leg_length : 0.0;
+    const double *aside = g->monitor.aside, along2 = 0.5 * (aside[0] * aside[0] + aside[1] * aside[1]);
+    double drift_w[3], R_wb[9];
     monitor_mounting(state);
-    if (adapt_drift(&g->adapt, 1.0, drift_w)) {
-        base_axes(g, R_wb);
-        for (int i = 0; i < 3; i++)
-            for (int k = 0; k < 3; k++) drift_b[i] += R_wb[3 * k + i] * R_wb[3 * k + i] * drift_w[k];
-    }
+    const int lasts = adapt_drift(a, 1.0, drift_w);
+    if (lasts) base_axes(g, R_wb);
     for (int i = 0; i < 3; i++) {
         const double lasting = g->monitor.duration > 0.0 ? g->monitor.lasting[i] * g->monitor.lasting[i] : 0.0;
-        state->vel_cov[i][i] = larger(state->vel_cov[i][i], larger(lasting, drift_b[i])) + g->monitor.open[i] * g->monitor.open[i];
+        double drift_b = 0.0;
+        for (int k = 0; k < 3 && lasts; k++) drift_b += R_wb[3 * k + i] * R_wb[3 * k + i] * drift_w[k];
+        state->vel_cov[i][i] = larger(state->vel_cov[i][i], larger(lasting, drift_b))
+            + g->monitor.open[i] * g->monitor.open[i] + late2 * a->square_b[i] + (i < 2 ? hidden * hidden : 0.0);
+        const double least = (i < 2 ? along2 : aside[2] * aside[2]) + late2 * a->swept[i] * a->swept[i];
+        state->pose_cov[i][i] = larger(state->pose_cov[i][i], least);
     }
-    const double *aside = g->monitor.aside, along2 = 0.5 * (aside[0] * aside[0] + aside[1] * aside[1]);
-    for (int i = 0; i < 3; i++) state->pose_cov[i][i] = larger(state->pose_cov[i][i], i < 2 ? along2 : aside[2] * aside[2]);
     state->pose_cov[5][5] = larger(state->pose_cov[5][5], g->monitor.heading * g->monitor.heading);
 }
 

@@ -46,6 +46,7 @@ static void bridge(gait_t *g, const double *gyro, double time, double part, doub
         g->contacts.waiting[leg] = 0.0;
         g->contacts.fresh[leg] = 1;
     }
+    adapt_forget(&g->adapt); /* how the velocity has changed meanwhile is not known */
     gait_settings floating = *s; /* without gravity: a held velocity does not depend on the orientation */
     const int ld = GAIT_STRIDE(f->size);
     const double variance = unmeasured_growth(time, part), density = sqrt(variance / dt);

@@ -173,8 +173,10 @@ class CAdapt(Structure):
         *((name, c_double) for name in ("known", "counted")),
         *((name, _VECTOR) for name in ("drift", "expected")),
         ("usual", c_double * 2),
+        *((name, c_double) for name in ("rise", "gate")),
+        *((name, _VECTOR) for name in ("before", "accel_w", "square_b", "swept")),
         *((name, c_int32) for name in ("next", "count")),
-        *((name, _VECTOR * 15) for name in ("apart", "variance")),
+        *((name, _VECTOR * 30) for name in ("apart", "variance")),
     )
 
 

@@ -40,6 +40,19 @@ def test_an_encoder_that_is_stuck_is_found(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["gait-legs", "iekf"])
+def test_a_joint_that_hardly_moves_is_not_stuck(method: str) -> None:
+    """Its angle stays within the resolution of the encoder while the leg walks on."""
+    q, rng = np.round(sample_log().q[FAULT, 3], 3), np.random.default_rng(0)
+
+    def edit(k: int, row: Sample) -> Sample:
+        still, slow = row.q.copy(), row.dq.copy()
+        still[3], slow[3] = q, rng.normal(0.0, 0.01)
+        return row._replace(q=still, dq=slow)
+
+    assert not any("stuck" in w for w in words(run(method, edit, seconds=2.0)))
+
+
+@pytest.mark.parametrize("method", ["gait-legs", "iekf"])
 def test_a_flicker_at_rest_makes_no_leg_stale(method: str) -> None:
     estimator, first = Estimator.load("go1", method), standing(1)[0]
     for k in range(RATE):
@@ -161,4 +174,4 @@ def test_the_first_sample_counts_for_no_time() -> None:
     rows = list(sample_log().slice(0.0, 0.15).rows())
     states = [estimator.update(row._replace(t=row.t + 1e6, tau=-row.tau)) for row in rows]
     first = next(k for k, s in enumerate(states) if s.health.flags & Health.BAD_TORQUE)
-    assert first / RATE >= 0.1
+    assert first / RATE >= 0.07

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gait.reference.adapted_noise import CAUTION, LEAST_FACTOR, MOST_NOISE, STEP, AdaptedNoise
+from gait.reference.adapted_noise import CAUTION, LEAST_FACTOR, MOST_NOISE, SPAN, STEP, AdaptedNoise
 
 SECONDS = 20.0
 
@@ -110,3 +110,30 @@ def test_a_slip_does_not_last() -> None:
         found.propagated(np.zeros(3), dt)
         found.measure(at + np.array([0.3 * (0.5 < k * dt < 0.8), 0.0, 0.0]), np.full(3, 1e-2), np.zeros(3))
         assert not found.lasting(6.0).any()
+
+
+@pytest.mark.parametrize(("flight", "std"), [(0.2, 0.03), (0.2, 1.0), (0.4, 0.03)])
+def test_a_bias_shows_from_stance_to_stance(flight: float, std: float) -> None:
+    """In flight nothing measures, or with a variance that tells nothing: stances are compared with each other."""
+    rng, found, dt, bias = np.random.default_rng(0), AdaptedNoise(), STEP / 4, np.array([0.5, 0.0, 0.0])
+    for k in range(round(6.0 / dt)):
+        stands = (k * dt) % (0.2 + flight) < 0.2
+        found.propagated(dt * bias * (k * dt > 3.0), dt)
+        if stands or std == 1.0:
+            error = rng.normal(0.0, 0.01 if stands else 1.0, 3)
+            found.measure(error, np.full(3, 1e-4 if stands else 1.0), np.zeros(3))
+        if k * dt < 3.0:
+            assert not found.lasting(found.gate).any()
+    lasting = np.sqrt(found.lasting(1.0))
+    assert lasting[0] == pytest.approx(0.5 * SPAN, abs=0.03) and not found.lasting(found.gate)[1:].any()
+
+
+def test_the_acceleration_while_legs_measure_is_kept_in_flight() -> None:
+    """Of a robot that jumps: upwards in stance, and in flight what it was, since that is what late joints leave."""
+    found, dt = AdaptedNoise(), STEP / 4
+    for k in range(round(10.0 / dt)):
+        stands = (k * dt) % 0.4 < 0.2
+        found.propagated(dt * np.array([0.0, 0.0, 9.81 if stands else -9.81]), dt)
+        if stands:
+            found.measure(np.zeros(3), np.full(3, 1e-4), np.zeros(3))
+    assert found.swept[2] == pytest.approx(98.1, rel=0.05) and found.square_b[2] == pytest.approx(9.81**2, rel=0.05)

@@ -121,7 +121,7 @@ class TorchBatch(nn.Module):
         self.sensors = TorchSensors(self.robot.num_joints, n, self.step_dt, options, precision)
         self._add_schedule(period)
         self._add_state(n, 6 + (3 if self._targets else 2) * self.robot.num_joints, prior or Prior())
-        self.monitor = TorchMonitor(n, self.R_bi, period, precision)
+        self.monitor = TorchMonitor(n, self.R_bi, period, precision, self.robot.leg_length if by_leg else 0.0)
         self.to(_device_of(device))
         self.reset()
 
@@ -300,7 +300,7 @@ class TorchBatch(nn.Module):
         velocity_w = ekf.v + turn(m.R_wb, m.consensus.delta)
         shares = torch.square(m.R_wb)
         variance_w = turn(shares, m.consensus.instant / ekf.adapted.factor)
-        due = ekf.adapted.measure(velocity_w, variance_w, turn(shares, m.consensus.spread), chosen & ~still)
+        due = ekf.adapted.measure(velocity_w, variance_w, turn(shares, m.consensus.spread), m.R_wb, chosen & ~still)
         monitor.drift(ekf, due)
         monitor.consensus(ekf, m.consensus, m.R_wb, chosen & ~still)
         told = chosen & (m.gyro_bias_z_var > 0.0)

@@ -21,12 +21,12 @@ from gait.reference.disagreement import (
     DISPUTE,
     DISTRUST,
     DISTRUST_TIME,
-    DRIFT_GATE,
     INFLATION_TIME,
     MEMORY,
     MOST_HEADING,
     OPEN_STD,
     OPEN_TIME,
+    RATE_STD,
     RESET_TIME,
     RISE,
     RISE_RATE,
@@ -79,16 +79,20 @@ class TorchMonitor(nn.Module):
     """And of the position, world axes (3, n), m."""
     rise: Tensor
     still_noise: Tensor
+    ground: Tensor
 
-    def __init__(self, n: int, R_bi: Tensor, dt: float, dtype: torch.dtype) -> None:
-        """Set up for n robots with an IMU mounted at R_bi (3, 3, 1), and measurements every dt seconds."""
+    def __init__(self, n: int, R_bi: Tensor, dt: float, dtype: torch.dtype, leg_length: float = 0.0) -> None:
+        """Set up for n robots with an IMU mounted at R_bi (3, 3, 1), and measurements every dt seconds.
+
+        leg_length: m, of legs that measure a velocity each.
+        """
         super().__init__()
-        self.dt = dt
+        self.dt, self.hidden = dt, RATE_STD * leg_length
         for name in ("lasting", "open", "aside"):
             self.register_buffer(name, torch.zeros(3, n, dtype=dtype))
         for name in ("lasting_rate", "duration", "disputed", "distrust", "resting", "turn", "heading"):
             self.register_buffer(name, torch.zeros(n, dtype=dtype))
-        constants = {"rise": RISE, "still_noise": STILL_NOISE}
+        constants = {"rise": RISE, "still_noise": STILL_NOISE, "ground": (1.0, 1.0, 0.0)}
         for name, values in constants.items():
             self.register_buffer(name, torch.tensor(values, dtype=dtype)[:, None], persistent=False)
         self.register_buffer("R_ib", R_bi.transpose(0, 1).clone(), persistent=False)
@@ -138,7 +142,7 @@ class TorchMonitor(nn.Module):
         tilted2, speed2 = lasting(1.0)[:2].sum(0) / per**2, torch.square(ekf.v[:2]).sum(0)
         climbed = torch.where(due, torch.sqrt(speed2 * tilted2) * STEP, 0.0)
         self.aside = torch.stack([*self.aside[:2], self.aside[2] + climbed])
-        excess = torch.where(due, lasting(DRIFT_GATE), 0.0) * (STEP / INFLATION_TIME)
+        excess = torch.where(due, lasting(ekf.adapted.gate), 0.0) * (STEP / INFLATION_TIME)
         tilt, R_iw = excess[[1, 0]] / per**2, ekf.R.transpose(0, 1)
         ekf.inflate(VEL, ekf.eye, excess)
         ekf.inflate(ACCEL_BIAS, R_iw, excess / SPAN**2)
@@ -199,8 +203,13 @@ class TorchMonitor(nn.Module):
         # In any direction, since it turns with the heading.
         along = torch.square(self.aside[:2]).mean(0)
         none = torch.zeros_like(along)
-        pose = torch.stack([along, along, torch.square(self.aside[2]), none, none, torch.square(self.heading)])
-        return OpenDisagreement(least, torch.square(self.open), pose)
+        late2 = ekf.options.joint_delay_std**2
+        x, y, z = late2 * torch.square(ekf.adapted.swept)
+        aside = torch.square(self.aside[2])
+        pose = torch.stack([along + x, along + y, aside + z, none, none, torch.square(self.heading)])
+        more = torch.square(self.open) + late2 * ekf.adapted.square_b
+        more = more + self.hidden**2 * self.ground
+        return OpenDisagreement(least, more, pose)
 
 
 def follow(lasting: Tensor, now: Tensor, rise: Tensor | float) -> Tensor:

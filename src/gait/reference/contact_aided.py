@@ -11,6 +11,7 @@ from gait.arrays import Array, BoolArray
 from gait.lie import rotation_from_quat
 from gait.log.sample import Sample
 from gait.parameters import ContactAided
+from gait.reference.adapted_noise import AdaptedNoise
 from gait.reference.chain import chains_of, foot_position, foot_rate, per_leg
 from gait.reference.contacts import (
     FOOT_SPEED,
@@ -39,6 +40,7 @@ class ReferenceContactAided:
         self.robot, self.params, self.contact_from = robot, params, contact_from
         self.R_bi, self.p_bi = rotation_from_quat(robot.imu_quat_wxyz), robot.imu_position
         self.ekf = ReferenceFilter(params.imu, params.options)
+        self.ekf.adapted = AdaptedNoise(of_contacts=True)
         self.monitor = ConsistencyMonitor(self.ekf, self.R_bi)
         self.chains, self.weight = chains_of(robot), robot.mass * -params.options.gravity
         self.legs = [LegContact(chain, params.detection, robot.leg_length) for chain in self.chains]

@@ -22,8 +22,6 @@ RISE, RISE_RATE = np.array([0.3, 0.3, 2.0]), 0.5
 """How fast the lasting part may rise, m/s^2: along the ground, where feet slip, and vertically; and a rate, rad/s^2."""
 INFLATION_TIME, CAUSE_TIME = 0.4, 0.6
 """Seconds until a variance has grown by the square of what lasts, and from which on the causes are inflated too."""
-DRIFT_GATE = 6.0
-"""Usual variances beyond which a difference over 0.3 s that lasts has a cause in the IMU or the orientation."""
 DISPUTE, DISPUTE_TIME, RESET_TIME = 4.0, 0.1, 0.5
 """Test ratio above which the IMU is disputed; seconds until that is reported, and until the velocity is reset."""
 DISTRUST_TIME, DISTRUST = 2.0, 10.0
@@ -34,6 +32,8 @@ TURN_TIME, TURN_STD, MOST_HEADING = 0.05, 0.5, 3.2
 """The same of the rate about z, s and rad/s; and the largest difference of headings, rad."""
 MEMORY = 60.0
 """Time constant of the differences of heading and position, s: over minutes legs drift as well."""
+RATE_STD = 0.015
+"""Standard deviation of a gyro bias that has just changed, rad/s: it moves what legs measure along the ground."""
 MOUNTING_STD = 0.008
 """Standard deviation of the mounting rotation of the IMU, rad: no motion distinguishes it from a tilt of the body."""
 
@@ -54,8 +54,9 @@ class Consensus(NamedTuple):
 class ConsistencyMonitor:
     """The lasting disagreement of one filter."""
 
-    def __init__(self, ekf: ReferenceFilter, R_bi: Array) -> None:
-        self.ekf, self.R_bi = ekf, R_bi
+    def __init__(self, ekf: ReferenceFilter, R_bi: Array, leg_length: float = 0.0) -> None:
+        """Of a filter; leg_length: m, of legs that measure a velocity each."""
+        self.ekf, self.R_bi, self.leg_length = ekf, R_bi, leg_length
         self.reset()
 
     def reset(self) -> None:
@@ -75,7 +76,7 @@ class ConsistencyMonitor:
         share = DISTRUST if self.distrust > 0.0 else 1.0
         R_wb = self.ekf.R @ self.R_bi.T
         claimed = c.instant / self.ekf.adapted.factor
-        if self.ekf.adapted.measure(self.ekf.v + R_wb @ c.delta, R_wb**2 @ claimed, R_wb**2 @ c.spread):
+        if self.ekf.adapted.measure(self.ekf.v + R_wb @ c.delta, R_wb**2 @ claimed, R_wb**2 @ c.spread, R_wb):
             self.inflate_drift()
         informs = OPEN_STD**2 / (OPEN_STD**2 + c.instant + c.spread)
         self.open += dt / (OPEN_TIME + dt) * (informs**2 * c.delta - self.open)
@@ -101,7 +102,7 @@ class ConsistencyMonitor:
         ekf, lasting = self.ekf, self.ekf.adapted.lasting
         per = -ekf.options.gravity * SPAN
         self.aside[2] += np.linalg.norm(ekf.v[:2]) * np.sqrt(lasting(1.0)[:2].sum()) / per * STEP
-        excess = lasting(DRIFT_GATE) * STEP / INFLATION_TIME
+        excess = lasting(ekf.adapted.gate) * STEP / INFLATION_TIME
         tilt = np.array([excess[1], excess[0], 0.0]) / per**2
         ekf.P[VEL, VEL] += np.diag(excess)
         ekf.P[ACCEL_BIAS, ACCEL_BIAS] += ekf.R.T @ np.diag(excess / SPAN**2) @ ekf.R
@@ -148,14 +149,23 @@ class ConsistencyMonitor:
         P[ROT, ROT] += np.diag([0.0, 0.0, 2.0 * excess * INFLATION_TIME * dt])
 
     def reported(self, state: BaseState) -> BaseState:
-        """With the open disagreement in its covariance: either of the two may be wrong by as much."""
+        """With what no measurement shows in its covariance.
+
+        The open disagreement: either of the two may be wrong by as much. Joints that are late by d, which is known to
+        some milliseconds: the velocity is short of d times the acceleration. A gyro bias that has just changed. The
+        mounting.
+        """
+        adapted, late = self.ekf.adapted, self.ekf.options.joint_delay_std
+        hidden = RATE_STD * self.leg_length * np.array([1.0, 1.0, 0.0])
         vel_cov, pose_cov = state.vel_cov.copy(), state.pose_cov.copy()
         R_bw = self.R_bi @ self.ekf.R.T
-        lasting = np.maximum(self.lasting**2 * (self.duration > 0.0), R_bw**2 @ self.ekf.adapted.lasting(1.0))
-        np.fill_diagonal(vel_cov, np.maximum(np.diag(vel_cov), lasting) + self.open**2)
+        lasting = np.maximum(self.lasting**2 * (self.duration > 0.0), R_bw**2 @ adapted.lasting(1.0))
+        more = self.open**2 + late**2 * adapted.square_b + hidden**2
+        np.fill_diagonal(vel_cov, np.maximum(np.diag(vel_cov), lasting) + more)
         pose_cov[[3, 4], [3, 4]] += MOUNTING_STD**2
         along = np.sqrt(np.mean(self.aside[:2] ** 2))  # in any direction, since it turns with the heading
         least = np.array([along, along, self.aside[2], 0.0, 0.0, self.heading]) ** 2
+        least[:3] += (late * adapted.swept) ** 2
         np.fill_diagonal(pose_cov, np.maximum(np.diag(pose_cov), least))
         return state._replace(vel_cov=vel_cov, pose_cov=pose_cov)
 

@@ -110,6 +110,7 @@ class ReferenceFilter:
         """Nothing is known of the last dt seconds: drop the feet, hold the velocity and inflate the covariance."""
         for leg in list(self.feet):
             self.remove_foot(leg)
+        self.adapted.forget()  # how the velocity has changed meanwhile is not known
         dt, o = min(dt, LONGEST_GAP), self.options
         # Densities whose variance over the gap is (rate dt)^2 and (accel dt)^2.
         noise = replace(self.noise, gyro=o.gap_rate * dt**0.5, accel=o.gap_accel * dt**0.5, accel_share=0.0)

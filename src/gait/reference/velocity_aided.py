@@ -137,7 +137,8 @@ class ReferenceVelocityAided:
         self.ekf = ReferenceFilter(noise, options)
         soles = all(leg.foot.is_flat for leg in robot.legs)
         self.ekf.adapted = AdaptedNoise(of_soles=isinstance(source, LegsVelocity) and soles)
-        self.monitor = ConsistencyMonitor(self.ekf, self.R_bi)
+        length = robot.leg_length if isinstance(source, LegsVelocity) else 0.0
+        self.monitor = ConsistencyMonitor(self.ekf, self.R_bi, length)
 
     def start(self, R_wb: Array, vel_w: Array, pos_w: Array, gyro: Array) -> None:
         """Begin at a known state of base_link."""
