@@ -48,7 +48,7 @@ void flexure_velocity(const leg_pose *m, const double *tau_rate, const double ab
  * i before j. */
 void weight_flexure(const gait_robot *robot, const leg_pose *m, const double *dq, double *tau_rate, double sway_b[3])
 {
-    const double force = 2.0 * robot->weight / robot->legs;
+    const double force = robot->legs > 2 ? 2.0 * robot->weight / robot->legs : robot->weight;
     sway_b[0] = sway_b[1] = sway_b[2] = 0.0;
     for (int j = 0; j < m->joints; j++) {
         double turned[3], moves[3] = {0.0};

@@ -109,7 +109,7 @@ class TorchLegFeatures(nn.Module):
         poses = self.chains.link_poses(s.q)
         if not self.forces:
             # Each leg carries its share of the weight while half of them stand.
-            rates, sway = weight_flexure(poses, s.dq, 2.0 * self.weight / len(self.hips_b[0]))
+            rates, sway = weight_flexure(poses, s.dq, self.weight * min(1.0, 2.0 / len(self.hips_b[0])))
             s = s._replace(dq=s.dq - self.flexure.untold * rates)
         J, feet_b = poses.jacobian, poses.points[-1]
         tau_free = self.chains.joint_torques(poses, s.dq, self.ddq, -accel_b)

@@ -114,7 +114,7 @@ class LegFeatures:
     def _unbent(self, q: Array, dq: Array) -> tuple[Array, Array]:
         """Of legs that carry their share of the weight while half of them stand: joint velocities without the
         deflection (J,), and how else it moves their feet (L, 3)."""
-        force = 2.0 * self.robot.mass * GRAVITY / len(self.chains)
+        force = self.robot.mass * GRAVITY * min(1.0, 2.0 / len(self.chains))
         legs = zip(self.chains, per_leg(self.chains, q), per_leg(self.chains, dq), strict=True)
         rates, sways = zip(*(weight_flexure(chain, own_q, own_dq, force) for chain, own_q, own_dq in legs), strict=True)
         return dq - self.untold * np.concatenate(rates), self.untold * np.array(sways)
