@@ -21,26 +21,28 @@ from gait.robot import Robot
 
 STEADY = (0.25, 0.75)
 """Phase of the stance in which the load is taken for constant."""
-UNSURE = 0.012
-"""Standard error from which on it does not show along an axis, rad: the robot hardly moves along it."""
+UNSURE, LITTLE = 0.012, 0.25
+"""Standard error from which on it does not show along an axis, rad, and share of the information along the other one:
+the robot hardly moves along it."""
 
 
 def flexure_figures(log: Log, robot: Robot, stances: Stances, motion: BodyMotion) -> Values:
     """Deflection of the joints under a quarter of weight times leg length, mrad, along the axes in which it shows."""
     if len(stances.spans) < FEW:
         return {"flexure": NO_STANCES}
-    flexure, error = leg_flexure(log, robot, stances, motion)
-    return {"flexure": 1e3 * np.where(error < UNSURE, flexure, np.nan)}
+    flexure, error, known = leg_flexure(log, robot, stances, motion)
+    shows = (error < UNSURE) & (known > LITTLE * known.max())
+    return {"flexure": 1e3 * np.where(shows, flexure, np.nan)}
 
 
-def leg_flexure(log: Log, robot: Robot, stances: Stances, motion: BodyMotion) -> tuple[Array, Array]:
-    """The same in rad along x and y (2,), and its standard errors (2,)."""
+def leg_flexure(log: Log, robot: Robot, stances: Stances, motion: BodyMotion) -> tuple[Array, Array, Array]:
+    """The same in rad along x and y (2,), its standard errors (2,), and the information on it (2,)."""
     missing, unit, seconds = (np.array(column) for column in zip(*_steady(log, robot, stances, motion), strict=True))
     weight = seconds[:, None] * unit
     known = np.sum(weight * unit, axis=0)
     flexure = np.sum(weight * missing, axis=0) / known
     error = np.sqrt(np.sum((weight * (missing - flexure * unit)) ** 2, axis=0)) / known
-    return flexure, error
+    return flexure, error, known
 
 
 def _steady(log: Log, robot: Robot, stances: Stances, motion: BodyMotion) -> list[tuple[Array, Array, float]]:
