@@ -23,7 +23,8 @@ static const double BIAS_LEAST = 1e6;     /* variance of a rate, (rad/s)^2, beyo
 void legs_reset(gait_t *g)
 {
     memset(&g->legs, 0, sizeof g->legs);
-    flexure_reset(&g->legs.flexure, &g->config->robot, g->config->settings.flexure);
+    /* Other methods use what legs measure for their contacts alone, and do not fit it. */
+    flexure_reset(&g->legs.flexure, &g->config->robot, g->config->settings.flexure && g->config->method == GAIT_LEGS);
     g->legs.without_torque = NEVER; /* the first sample decides which network begins */
     for (int leg = 0; leg < g->config->robot.legs; leg++) g->legs.no_torque[leg] = NEVER;
 }

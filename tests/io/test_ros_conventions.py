@@ -75,7 +75,10 @@ def test_the_covariance_of_odometry_is_that_of_the_states_the_filter_holds_possi
     assert np.allclose(found / np.outer(std, std), claimed / np.outer(std, std), atol=0.04), "as correlations"
     velocity = np.reshape(message.twist.covariance, (6, 6))[:3, :3]
     size = np.sqrt(np.outer(np.diag(velocity), np.diag(velocity)))
-    assert np.allclose(np.cov(np.array(twist).T) / scale**2 / size, velocity / size, atol=0.04)
+    # What no measurement shows, latency of joints and a gyro bias that has just changed, joins each axis of the twist.
+    beyond = velocity / size - np.cov(np.array(twist).T) / scale**2 / size
+    assert np.abs(beyond - np.diag(np.diag(beyond))).max() < 0.04 and np.diag(beyond).min() > -0.04
+    assert np.diag(beyond).max() < 0.15
 
 
 def test_the_heading_is_the_last_axis_and_the_twist_is_in_the_child_frame(
