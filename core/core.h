@@ -112,7 +112,7 @@ typedef struct gait_contact_state {
 
 /* Compliance of the joints under load. */
 typedef struct gait_flexure {
-    double compliance, untold;             /* rad/(N m): as fitted, and where no torques are known */
+    double compliance, assumed;             /* rad/(N m): as fitted, and where no torques are known */
     double velocity[GAIT_MAX_LEGS][3];     /* what a unit of it adds to the velocity that a leg measures, */
     double bent[GAIT_MAX_LEGS][3];         /* and that through a low-pass */
     double off[GAIT_MAX_LEGS][3];          /* velocities of the legs less the predicted one, as well */

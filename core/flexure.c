@@ -1,14 +1,14 @@
 /* Gears and links that give way under load.
  *
  * An encoder on the motor's side of a gear reads more than the joint has turned, in proportion to the torque: q + c tau. A leg
- * then measures a velocity that is short, or long, by c J d(tau)/dt. Two parts of it matter: while a foot is loaded or
+ * then measures a velocity that is short, or long, by c d(J tau)/dt. Two parts of it matter: while a foot is loaded or
  * unloaded the torque changes quickly; and while it stands, the weight turns the leg the further outward the further the
  * foot is from below its joints, so that the body moves farther than the motors say: by 2 to 5 % on real robots (docs/realism.md).
  *
  * One compliance c stands for all joints. Where torques are known it is fitted to the difference between the velocities of
  * loaded legs and the prediction, which the IMU holds for the short time of a change of load. Balls sink into the ground when
- * they are loaded, which looks alike vertically: there the ground axes alone are fitted. Without torques, c is that of a usual robot, and
- * each leg is taken to carry its share of the weight. src/gait/reference/flexure.py has the equations. */
+ * they are loaded, which looks alike vertically: for them the axes along the ground alone are fitted. Without torques, c is that
+ * of a usual robot, and each leg is taken to carry its share of the weight. src/gait/reference/flexure.py has the equations. */
 #include <math.h>
 
 #include "core.h"
@@ -18,9 +18,9 @@ static const double STANDS_ON = 0.2;     /* share of the weight on a leg that is
 static const double FIT_STD = 0.05;      /* of a difference, m/s; larger ones count by their inverse squares */
 static const double LEG_LASTS = 0.1;     /* s that an error of a leg lasts */
 static const double FIT_MEMORY = 30.0;   /* s */
-/* Rad under a quarter of weight times leg length: of robots in general, with its standard deviation; of a robot that does not
- * tell its torques; and the most. */
-static const double GIVES = 0.02, GIVES_STD = 0.015, GIVES_UNTOLD = 0.015, GIVES_MOST = 0.1;
+/* Rad under a quarter of weight times leg length: of robots in general, with its standard deviation; of a robot whose
+ * torques are not known; and the most. */
+static const double GIVES = 0.02, GIVES_STD = 0.015, GIVES_ASSUMED = 0.015, GIVES_MOST = 0.1;
 
 static double bending_torque(const gait_robot *robot) { return 0.25 * robot->weight * robot->leg_length; }
 
@@ -29,7 +29,7 @@ void flexure_reset(gait_flexure *x, const gait_robot *robot, int used)
     x->used = used != 0;
     if (!x->used) return;
     x->compliance = (GIVES - GIVES_STD) / bending_torque(robot);
-    x->untold = GIVES_UNTOLD / bending_torque(robot);
+    x->assumed = GIVES_ASSUMED / bending_torque(robot);
 }
 
 /* What a unit of compliance adds to the velocity that a leg measures: joints that turn by tau_rate, seen from the body and

@@ -137,7 +137,7 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
         leg_pose m;
         double moving_b[3], rate_b[3], above_b[3], roll_b[3], tau_free[GAIT_LEG_LINKS], wrench_b[6];
         double own_q[GAIT_LEG_LINKS], own_dq[GAIT_LEG_LINKS], tau_rate[GAIT_LEG_LINKS] = {0.0}, sway_b[3] = {0.0};
-        const double c = s->torqueless ? s->flexure.untold : s->flexure.compliance;
+        const double c = s->torqueless ? s->flexure.assumed : s->flexure.compliance;
         for (int j = begin; j < end; j++) {
             if (share > 0.0) {
                 s->ddq[j] += share * ((dq[j] - s->last_dq[j]) / dt - s->ddq[j]);

@@ -109,7 +109,7 @@ class CFlexure(Structure):
 
     _fields_ = (
         ("compliance", c_double),
-        ("untold", c_double),
+        ("assumed", c_double),
         *((name, _VECTOR * MAX_LEGS) for name in ("velocity", "bent", "off")),
         ("told", c_double),
         ("known", c_double),

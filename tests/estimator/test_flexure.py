@@ -30,13 +30,13 @@ def scale(log: Log, options: Options | None = None) -> float:
     return float(np.sum(estimate.vel_b[:, 0] * log.vel_b[:, 0]) / np.sum(log.vel_b[:, 0] ** 2))
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["torques", "no torques"])
-def test_velocities_of_flexible_legs_are_less_short(walk: Log, told: bool) -> None:
+@pytest.mark.parametrize("torques", [True, False], ids=["torques", "no torques"])
+def test_velocities_of_flexible_legs_are_less_short(walk: Log, torques: bool) -> None:
     log = bent(walk, 0.03)
-    log = log if told else log.replace(tau=None, q_des=None)
+    log = log if torques else log.replace(tau=None, q_des=None)
     with_it, without = scale(log), scale(log, Options(flexure=False))
     assert without < 0.99 and abs(1.0 - with_it) < 0.7 * abs(1.0 - without), (with_it, without)
 
 
-def test_rigid_legs_that_tell_torques_keep_their_velocity(walk: Log) -> None:
+def test_rigid_legs_with_torques_keep_their_velocity(walk: Log) -> None:
     assert scale(walk) == pytest.approx(scale(walk, Options(flexure=False)), abs=0.003)

@@ -374,7 +374,7 @@ def test_contact_aided_step(legs: int, source: str, method: str) -> None:
 @pytest.mark.parametrize("latency", [0.0, 0.005, 0.1])
 @pytest.mark.parametrize("compliance", [0.0, 1e-3, -1.0])
 def test_leg_features(legs: int, latency: float, compliance: float) -> None:
-    """With a compliance that is taken off; -1 is a robot that does not tell its torques."""
+    """With a compliance that is taken off; -1 is a robot whose torques are not known."""
     rng, robot = np.random.default_rng(legs), random_robot(legs, 3)
     ours, samples = LegFeatures(robot, latency, compliance >= 0.0), [random_sample(robot, rng) for _ in range(30)]
     ours.compliance = compliance

@@ -13,13 +13,13 @@ from gait.nets.torch_chain import LinkPoses
 from gait.nets.torch_filter import constant
 from gait.nets.torch_lie import cross, square, turn
 from gait.reference.flexure import (
+    ASSUMED,
     LASTS,
     LEAST_STD,
     LOW_PASS,
     MEMORY,
     MOST,
     STANDS_ON,
-    UNTOLD,
     USUAL,
     USUAL_STD,
     bending_torque,
@@ -60,7 +60,7 @@ class TorchFlexure(nn.Module):
         """Set up for n robots; if it is not `used`, joints are rigid."""
         super().__init__()
         self.dt, self.unit, self.used = period, bending_torque(robot), used
-        self.first, self.untold = used * (USUAL - USUAL_STD) / self.unit, used * UNTOLD / self.unit
+        self.first, self.assumed = used * (USUAL - USUAL_STD) / self.unit, used * ASSUMED / self.unit
         fitted = np.array([[1.0, 1.0, leg.foot.is_flat] for leg in robot.legs])
         self.register_buffer("fitted", constant(fitted.T[..., None], dtype), persistent=False)
         shapes = {"compliance": (n,), "sums": (2, n), "off": (3, robot.num_legs, n), "bent": (3, robot.num_legs, n)}

@@ -110,7 +110,7 @@ class TorchLegFeatures(nn.Module):
         if not self.forces:
             # Each leg carries its share of the weight while half of them stand.
             rates, sway = weight_flexure(poses, s.dq, self.weight * min(1.0, 2.0 / len(self.hips_b[0])))
-            s = s._replace(dq=s.dq - self.flexure.untold * rates)
+            s = s._replace(dq=s.dq - self.flexure.assumed * rates)
         J, feet_b = poses.jacobian, poses.points[-1]
         tau_free = self.chains.joint_torques(poses, s.dq, self.ddq, -accel_b)
         position = (feet_b - self.hips_b) / self.length
@@ -118,7 +118,7 @@ class TorchLegFeatures(nn.Module):
         lever = self.chains.contact_lever(poses, wrench, self.weight, told)
         velocity = cross(foot_rate(poses, s.dq, w_b), lever) - foot_velocity(J, feet_b, s.dq, w_b)
         if not self.forces:
-            velocity = velocity + self.flexure.untold * sway
+            velocity = velocity + self.flexure.assumed * sway
         self.flexed = flexure_velocity(poses, self.tau_rate, lever)
         force = wrench[:3] / self.weight
         foot_accel = turn(J, self.ddq)

@@ -27,9 +27,9 @@ LASTS = 0.1
 """Correlation time of the errors of a leg, s."""
 MEMORY = 30.0
 """Time constant of the fit, s."""
-USUAL, USUAL_STD, UNTOLD, MOST = 0.02, 0.015, 0.015, 0.1
+USUAL, USUAL_STD, ASSUMED, MOST = 0.02, 0.015, 0.015, 0.1
 """Deflection of a joint under a torque of a quarter of weight times leg length, rad: of robots in general, with its
-standard deviation; of one that does not tell its torques; and the largest."""
+standard deviation; of one whose torques are not known; and the largest."""
 
 
 def bending_torque(robot: Robot) -> float:

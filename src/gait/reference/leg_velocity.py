@@ -25,7 +25,7 @@ from gait.reference.contacts import ground_wrench, rolling_velocity
 from gait.reference.disagreement import Consensus
 from gait.reference.filter import VEL, ReferenceFilter
 from gait.reference.flat_feet import contact_lever
-from gait.reference.flexure import UNTOLD, bending_torque, flexure_velocity, weight_flexure
+from gait.reference.flexure import ASSUMED, bending_torque, flexure_velocity, weight_flexure
 from gait.robot import Robot
 
 POSITION, VELOCITY, FORCE, FOOT_ACCELERATION = (slice(i, i + 3) for i in range(0, 12, 3))
@@ -69,7 +69,7 @@ class LegFeatures:
             flexure: whether joints give way.
         """
         self.robot, self.latency, self.forces = robot, latency, forces
-        self.untold = flexure * UNTOLD / bending_torque(robot)
+        self.assumed = flexure * ASSUMED / bending_torque(robot)
         self.chains, self.geometry = chains_of(robot), LegGeometry(robot)
         self.reset()
 
@@ -117,7 +117,7 @@ class LegFeatures:
         force = self.robot.mass * GRAVITY * min(1.0, 2.0 / len(self.chains))
         legs = zip(self.chains, per_leg(self.chains, q), per_leg(self.chains, dq), strict=True)
         rates, sways = zip(*(weight_flexure(chain, own_q, own_dq, force) for chain, own_q, own_dq in legs), strict=True)
-        return dq - self.untold * np.concatenate(rates), self.untold * np.array(sways)
+        return dq - self.assumed * np.concatenate(rates), self.assumed * np.array(sways)
 
     def _leg(self, leg: int, w_b: Array, accel_b: Array, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
         """Position, velocity, force and foot acceleration (12,) of one leg."""
