@@ -163,7 +163,7 @@ void legs_features(const gait_robot *robot, double delay, gait_leg_state *s, con
          * turning about the point of it that touches the ground. */
         leg_contact_lever(robot, leg, &m, up_b, torques_known(s, begin, end) ? wrench_b : NULL, above_b);
         cross(rate_b, above_b, roll_b);
-        flexure_velocity(&m, tau_rate, above_b, s->flexure.velocity[leg]);
+        if (s->flexure.used && !s->torqueless) flexure_velocity(&m, tau_rate, above_b, s->flexure.velocity[leg]);
         for (int i = 0; i < 3; i++) {
             mine[FOOT_POSITION + i] = (m.foot[i] - robot->hips_b[leg][i]) / robot->leg_length;
             mine[LEG_VELOCITY + i] = roll_b[i] - moving_b[i];

@@ -87,8 +87,8 @@ def leg_features(log: Log, robot: Robot, delay: float | None = None, compliance:
     late = Options().joint_delay if delay is None else delay
     out = np.empty((len(log), SHARED + PER_LEG * robot.num_legs))
     dt = np.diff(log.t, prepend=log.t[0] - 1.0 / log.rate)
-    tau = np.zeros(log.q.shape) if compliance is None else joint_torques(log, robot)
-    joints = (robot.expanded(log.q), robot.expanded(log.dq), robot.expanded(tau))
+    q, dq = robot.expanded(log.q), robot.expanded(log.dq)
+    joints = (q, dq, np.zeros_like(q) if compliance is None else joint_torques(log, robot))
     arrays = [doubles(a) for a in (log.gyro, log.accel, *joints, dt)]
     at = ctypes.addressof(described)
     taken_off = -1.0 if compliance is None else compliance
